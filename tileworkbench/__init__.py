@@ -1,0 +1,1 @@
+"""Interactive workbench for GPU tile kernels."""

@@ -1,0 +1,1 @@
+"""From a thread-level kernel to text of a C dialect."""
