@@ -1,0 +1,88 @@
+"""CUDA's own headers as in-memory text, so that a build opens no file by itself and its key covers what it read."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import posixpath
+import re
+from pathlib import Path
+
+from ..codegen.source import Source
+from ..errors import BuildError, MissingDependency
+from .diagnose import place
+
+PUBLIC = ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "math_constants.h")
+_DIRECTIVE = re.compile(r"(?:^|\*/)[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|include_next|import|embed)\b[^\n]*", re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+
+
+def included(text: str) -> tuple[str, ...]:
+    """Names that `text` includes, in order."""
+    return tuple(_INCLUDE.findall(text))
+
+
+def wanted(source: Source) -> tuple[str, ...]:
+    """The public CUDA headers that a source asks for. Any other include that it does not bring itself is refused:
+    NVRTC would open an absolute path, and its messages echo what they read."""
+    own = {name for name, _ in source.headers}
+    asked: set[str] = set()
+    for text in (source.text, *(text for _, text in source.headers)):
+        for directive in _DIRECTIVE.finditer(text.replace("\\\n", "")):
+            name = next(iter(included(directive[0].lstrip("*/"))), None)
+            if name not in own and name not in PUBLIC:
+                raise _refused(source, text, directive)
+            asked.add(name)
+    return tuple(sorted(asked & set(PUBLIC)))
+
+
+def _refused(source: Source, text: str, directive: re.Match[str]) -> BuildError:
+    line = text.count("\n", 0, directive.start()) + 1
+    return BuildError(f"kernel {source.entry!r} has the directive {directive[0].strip()!r}",
+                      rule="generated text may include its own headers and " + ", ".join(PUBLIC),
+                      loc=place(source, line) if text is source.text else None)
+
+
+@functools.cache
+def closure(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(name, text) of the public CUDA headers in `names` and of every header they include. Host-only includes that the
+    toolkit does not hold are left out: the preprocessor never reaches them in a device build."""
+    root = include_dir()
+    found: dict[str, str] = {}
+    todo = [name for name in names if name in PUBLIC]
+    while todo:
+        name = todo.pop()
+        path = next((p for p in (root / name, root / "cccl" / name) if p.is_file()), None)
+        if name in found or path is None:
+            continue
+        found[name] = path.read_text(encoding="utf-8", errors="replace")
+        folder = posixpath.dirname(name)
+        todo += [n for i in included(found[name]) for n in (i, posixpath.normpath(posixpath.join(folder, i)))]
+    return tuple(sorted(found.items()))
+
+
+@functools.cache
+def include_dir() -> Path:
+    """The toolkit's include folder, from the nvidia-cuda-runtime wheel or an installed toolkit."""
+    try:
+        from cuda import pathfinder
+
+        found = pathfinder.find_nvidia_header_directory("cudart")
+    except ImportError:
+        found = None
+    if found is None:
+        raise MissingDependency(
+            "the CUDA headers are not installed",
+            rule="this kernel includes CUDA's headers for half, bfloat16 or fp8 numbers",
+            fix="pip install nvidia-cuda-runtime",
+        )
+    return Path(found)
+
+
+@functools.cache
+def digest(headers: tuple[tuple[str, str], ...]) -> str:
+    """sha256 over names and texts, hexadecimal."""
+    sha = hashlib.sha256()
+    for name, text in headers:
+        sha.update(f"{len(name)}:{name}{len(text)}:{text}".encode())
+    return sha.hexdigest()

@@ -1,0 +1,64 @@
+"""A device compiler's error messages, brought back to the user's line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..codegen.source import Source
+from ..errors import BuildError, Loc
+
+_FRONT = re.compile(r"^([^\s(][^(\n]*)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
+_CLANG = re.compile(r"^([^\s:][^:\n]*):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_PTXAS = re.compile(r"^ptxas [^\n]*?line (\d+); (?:error|fatal) *: (.*)$", re.MULTILINE)
+_PTX_LOC = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)\s")
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One error: a line of the generated text (0: unknown, or inside a header) and the message."""
+
+    line: int
+    message: str
+
+
+def front_end(log: str, file: str) -> tuple[Diagnostic, ...]:
+    """Errors of NVRTC's or clang's front end; `file` is the name the generated text was compiled under."""
+    hits = sorted([*_FRONT.finditer(log), *_CLANG.finditer(log)], key=lambda m: m.start())
+    return tuple(Diagnostic(int(m[2]) if m[1] == file else 0, m[3]) for m in hits)
+
+
+def assembler(log: str, ptx: str) -> tuple[Diagnostic, ...]:
+    """Errors of ptxas, whose lines count in the PTX; the PTX's own line marks lead back to the generated text."""
+    return tuple(Diagnostic(_line_of_ptx(ptx, int(m[1])), f"ptxas: {m[2]}") for m in _PTXAS.finditer(log))
+
+
+def _line_of_ptx(ptx: str, number: int) -> int:
+    for line in reversed(ptx.splitlines()[:number]):
+        if mark := _PTX_LOC.match(line):
+            return int(mark[1])
+    return 0
+
+
+def place(source: Source, line: int) -> Loc | None:
+    """The user's place of a generated line. A line of ours without one takes the nearest place above it."""
+    for i in range(min(line, len(source.line_map)) - 1, -1, -1):
+        if source.line_map[i] is not None:
+            return source.line_map[i]
+    return None
+
+
+def build_error(source: Source, found: tuple[Diagnostic, ...], log: str, status: str) -> BuildError:
+    """The first error with its place; all of them under `.diagnostics`, and the whole log under `.log`."""
+    first = found[0] if found else Diagnostic(0, next(iter(log.strip().splitlines()), status))
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    lines = source.text.splitlines()
+    text = f"\n  generated line {first.line}: {lines[first.line - 1].strip()}" if 0 < first.line <= len(lines) else ""
+    error = BuildError(
+        f"the device compiler refused kernel {source.entry!r} for {source.arch}: {first.message}{more}{text}",
+        rule="generated text must compile",
+        fix="look at the generated text of this line; if the kernel is right, this is a fault of the compiler",
+        loc=place(source, first.line),
+    )
+    error.log, error.diagnostics, error.line = log, found, first.line  # type: ignore[attr-defined]
+    return error
