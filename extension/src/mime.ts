@@ -1,0 +1,2 @@
+const extension = {};
+export default extension;

@@ -1,0 +1,56 @@
+"""`python -m tests [pytest options]`: a browser if one can be had, then ruff, mypy and pytest. Exits non-zero if any fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tileworkbench import doctor
+
+ROOT = Path(__file__).resolve().parent.parent
+# Chromium alone starts without these, but Node in the wheel links libatomic and pages without a font draw nothing.
+DEBIAN = ["chromium", "libatomic1", "fonts-dejavu-core"]
+
+
+def run(*command: str) -> int:
+    print("$", *command, flush=True)
+    return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+
+
+def debian_root() -> bool:
+    """Ubuntu's chromium package only wraps a snap, so that Debian alone is served by apt."""
+    release = Path("/etc/os-release")
+    is_debian = release.is_file() and "ID=debian" in release.read_text().splitlines()
+    return is_debian and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def get_browser() -> None:
+    if doctor.find_browser():
+        return
+    if debian_root():
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *DEBIAN)
+    else:
+        run(sys.executable, "-m", "playwright", "install", "chromium")
+
+
+def main(arguments: list[str]) -> int:
+    get_browser()
+    print(f"browser: {doctor.find_browser() or 'none, the browser ring is skipped; ' + doctor.BROWSER_FIX}")
+    checks = [
+        run(sys.executable, "-m", "ruff", "check", "."),
+        run(sys.executable, "-m", "mypy"),
+        # Last, so that its closing line is the last word.
+        run(sys.executable, "-m", "pytest", *arguments),
+    ]
+    for name, status in zip(("ruff", "mypy", "pytest"), checks, strict=True):
+        if status:
+            print(f"{name} failed with status {status}", file=sys.stderr)
+    return max(checks)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

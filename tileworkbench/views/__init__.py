@@ -1,0 +1,1 @@
+"""How records are shown: documents as JSON, HTML and text, and the one drawing module of notebooks and reports."""
