@@ -1,0 +1,109 @@
+"""Tile operations: the base of everything in ops/, and the records an op answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import InternalError
+from .expr import Buffer, Expr
+from .stmt import Region, Stmt
+
+if TYPE_CHECKING:
+    from ..target import Target
+
+
+@dataclass(frozen=True)
+class Access:
+    """One effect of a statement. mode: r, w, rw (accumulates into old contents), atomic.
+
+    proxy: generic (ordinary loads and stores), async (copy engines, wgmma operands). `in_flight`: still being done when
+    the statement ends, until its completion. `pred` limits the access; None means always."""
+
+    buffer: Buffer
+    mode: str
+    region: Region | None = None  # None: any part of the buffer
+    pred: Expr | None = None
+    proxy: str = "generic"
+    in_flight: bool = False
+
+    @property
+    def reads(self) -> bool:
+        return self.mode != "w"
+
+    @property
+    def writes(self) -> bool:
+        return self.mode != "r"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An implementation that was not possible, and the reason shown to the user."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Impl:
+    """One way to do an op. `name` is shown ("tma", "cp.async", "wgmma m64n128k16", ...).
+
+    engine: tma, lsu, tensor, alu, mufu. scope: thread, warp, warpgroup, role (who must execute it together).
+    completion: none (done when it returns), group (commit/wait groups), bytes (a barrier counts transferred bytes).
+    layouts: what each operand buffer must or would like to have, in order of preference. proxies: how each operand is
+    touched. scratch: shared bytes needed. cost: issue cycles, for ranking. facts: what must hold (host conditions)."""
+
+    name: str
+    engine: str
+    scope: str = "thread"
+    completion: str = "none"
+    layouts: Mapping[Buffer, tuple[Any, ...]] = field(default_factory=dict)
+    proxies: Mapping[Buffer, str] = field(default_factory=dict)
+    scratch: int = 0
+    cost: float = 0.0
+    bytes: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Ranked implementations of one op on one target, best first, with every refused one and its reason."""
+
+    impls: tuple[Impl, ...]
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op(Stmt):
+    """A tile operation. Subclasses declare their fields and answer the five questions; passes ask, they keep no list."""
+
+    name: ClassVar[str] = "op"
+
+    def effects(self) -> tuple[Access, ...]:
+        """Every read and write, conservative when unsure."""
+        raise InternalError(f"{self.name} answers no effects")
+
+    def check(self) -> None:
+        """Raises a located TileError when the operands do not fit one another (target-independent)."""
+
+    def impls(self, facts: Any, target: Target) -> Choice:
+        """Ranked implementations; `facts` is the pass context that answers bounds and divisibility."""
+        raise InternalError(f"{self.name} has no implementations")
+
+    def issue(self, impl: Impl, ctx: Any) -> tuple[Stmt, ...]:
+        """Thread-level statements that begin the op (and end it when completion is `none`)."""
+        raise InternalError(f"{self.name} cannot be emitted")
+
+    def complete(self, impl: Impl, ctx: Any) -> tuple[Stmt, ...]:
+        """Thread-level statements after which an asynchronous op's results may be used by its own agent."""
+        return ()
+
+    def run(self, env: Any) -> None:
+        """The op's meaning on NumPy arrays (the tile machine's environment)."""
+        raise InternalError(f"{self.name} cannot be run")
+
+    def text(self, show: Any) -> str:
+        """The op as the user would write it; `show` renders an operand."""
+        args = ", ".join(show(getattr(self, f)) for f in self._fields)  # type: ignore[attr-defined]
+        return f"T.{self.name}({args})"
