@@ -74,7 +74,12 @@ def test_a_cuda_process_is_asked_directly(monkeypatch):
 
 @pytest.mark.parametrize(
     "problem",
-    [OSError("gone"), subprocess.TimeoutExpired("python", 20), subprocess.CalledProcessError(-11, "python"), ValueError("json")],
+    [
+        OSError("gone"),
+        subprocess.TimeoutExpired("python", 20),
+        subprocess.CalledProcessError(-11, "python"),
+        ValueError("json"),
+    ],
 )
 def test_never_raises(monkeypatch, problem):
     def fail():

@@ -11,7 +11,7 @@ KIB = 1024
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    monkeypatch.setattr(target_module, "detect", lambda: [])
+    monkeypatch.setattr(target_module, "detect", list)
 
 
 H200 = FoundDevice(0, "NVIDIA H200", "sm_90a", 132, memory_bytes=150_000_000_000, clock_mhz=1980)

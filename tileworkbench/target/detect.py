@@ -86,7 +86,7 @@ def _ask_script() -> Mapping[str, object]:
     )  # fmt: skip
     answer = json.loads(done.stdout)
     if not isinstance(answer, dict):
-        raise RuntimeError("unexpected answer")  # noqa: TRY004 - a broken tool, not a wrong argument
+        raise RuntimeError("unexpected answer")
     return answer
 
 

@@ -14,9 +14,7 @@ def _flops(**rates: float) -> tuple[tuple[str, float], ...]:
     return tuple(rates.items())
 
 
-_HOPPER = _flops(
-    fp16=989.4, bf16=989.4, tf32=494.7, fp8=1978.9, int8=1978.9, fp64=66.9, fp32_simt=66.9, fp64_simt=33.5
-)
+_HOPPER = _flops(fp16=989.4, bf16=989.4, tf32=494.7, fp8=1978.9, int8=1978.9, fp64=66.9, fp32_simt=66.9, fp64_simt=33.5)
 
 _ROWS = (
     Device(

@@ -61,8 +61,8 @@ class Target:
 
     @staticmethod
     def of(spec: object = "auto") -> Target:
-        """The target that `spec` names: an architecture ("sm_90a", "gfx942"), a card ("H200"), both ("sm_80/H200"), "cpu",
-        "cuda" or "hip" (the card in this machine, else H200 or MI300X), "auto" (the card in this machine, else cpu), a
+        """The target that `spec` names: an architecture ("sm_90a", "gfx942"), a card ("H200"), both ("sm_80/H200"),
+        "cpu", "cuda" or "hip" (the card in this machine, else H200 or MI300X), "auto" (the card in this machine, else cpu), a
         TileLang string ("cuda -arch=sm_90") or dict ({"kind": "cuda", "arch": "sm_90"}), or a Target."""
         if isinstance(spec, Target):
             return spec
@@ -117,7 +117,9 @@ def _scaled(base: Device, found: FoundDevice) -> Device:
 def _of_mapping(spec: Mapping[object, object]) -> Target:
     for key in spec:
         if key not in ("kind", "device", *_ARCH_OPTIONS) and key not in _IGNORED_OPTIONS:
-            raise TargetError(f"unknown key {key!r} in a target", rule='keys: "kind", "arch"', fix='{"kind": "cuda", "arch": "sm_90"}')
+            raise TargetError(
+                f"unknown key {key!r} in a target", rule='keys: "kind", "arch"', fix='{"kind": "cuda", "arch": "sm_90"}'
+            )
     arch = next((spec[key] for key in _ARCH_OPTIONS if spec.get(key)), None)
     return _of_kind(str(spec.get("kind", "")), arch)
 
@@ -159,7 +161,9 @@ def _of_kind(kind: str, arch: object) -> Target:
         return _present(dialect) or _of_name(_DEFAULT_ARCH[dialect])
     row = _arch(_FULL.get(_spelling(str(arch)), str(arch)))
     if row.dialect != dialect:
-        raise TargetError(f"{row.name} is not a {kind} architecture", rule=f"{row.name} runs {row.dialect} code", fix=f'"{row.name}"')
+        raise TargetError(
+            f"{row.name} is not a {kind} architecture", rule=f"{row.name} runs {row.dialect} code", fix=f'"{row.name}"'
+        )
     return Target.of(row)
 
 
