@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -126,7 +127,6 @@ def test_cuda_headers_come_as_text() -> None:
     first, again = nvrtc.build(source(text)), nvrtc.build(source(text))
     assert "cvt.rn.f16.f32" in first.ptx and first.code == again.code
     assert not first.warnings and "precompiled" not in first.log
-    assert cudaheaders.closure(("cuda_fp16.h",))
     assert cudaheaders.closure(("../../etc/passwd",)) == ()
 
 
@@ -138,6 +138,18 @@ def test_includes_that_a_source_does_not_bring_are_refused(directive: str) -> No
     with pytest.raises(BuildError, match="has the directive") as caught:
         nvrtc.build(source(directive + "\n" + TEXT, line_map=(cell,)))
     assert caught.value.loc == cell
+
+
+def test_the_working_directory_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "#include <cuda_fp16.h>\n#include \"own.h\"\n" + TEXT.replace("* 2", "* own(b[0])")
+    header = '#include "inner.h"\n__device__ inline float own(float x) { return inner(x) + __half2float(__float2half(x)); }\n'
+    headers = (("own.h", header), ("inner.h", "__device__ inline float inner(float x) { return x * x; }\n"))
+    here = nvrtc.build(source(text, headers=headers))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.h").write_text("#error this file must not be read")
+    there = nvrtc.build(source(text, headers=headers))
+    assert here.code == there.code and str(tmp_path).encode() not in there.code
+    assert '"/kernel.cu"' in there.ptx and '"/own.h"' in there.ptx
 
 
 def test_threads_build_beside_one_another() -> None:

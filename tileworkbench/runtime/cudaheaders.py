@@ -6,6 +6,7 @@ import functools
 import hashlib
 import posixpath
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..codegen.source import Source
@@ -45,20 +46,49 @@ def _refused(source: Source, text: str, directive: re.Match[str]) -> BuildError:
 
 @functools.cache
 def closure(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, text) of the public CUDA headers in `names` and of every header they include. Host-only includes that the
-    toolkit does not hold are left out: the preprocessor never reaches them in a device build."""
-    root = include_dir()
+    """(name, text) of the public CUDA headers in `names` and of every header they include, under absolute names. Host-only
+    includes that the toolkit does not hold are left out: the preprocessor never reaches them in a device build."""
     found: dict[str, str] = {}
     todo = [name for name in names if name in PUBLIC]
     while todo:
         name = todo.pop()
-        path = next((p for p in (root / name, root / "cccl" / name) if p.is_file()), None)
+        path = _path(name)
         if name in found or path is None:
             continue
         found[name] = path.read_text(encoding="utf-8", errors="replace")
-        folder = posixpath.dirname(name)
-        todo += [n for i in included(found[name]) for n in (i, posixpath.normpath(posixpath.join(folder, i)))]
-    return tuple(sorted(found.items()))
+        todo += [n for i in included(found[name]) for n in (i, _beside(name, i))]
+    return tuple(sorted((rooted(name), _absolute(name, text, found.keys())) for name, text in found.items()))
+
+
+def rooted(name: str) -> str:
+    """The absolute name that a header is compiled under. A relative one would bring the working directory into the
+    line table, so that equal kernels would differ from folder to folder and show their user's paths."""
+    return "/" + name
+
+
+def root_includes(text: str, names: Iterable[str]) -> str:
+    """`text` with each include of one of `names` spelled by its absolute name; no line moves."""
+    return _absolute("", text, names)
+
+
+def _absolute(name: str, text: str, known: Iterable[str]) -> str:
+    known = frozenset(known)
+
+    def spell(match: re.Match[str]) -> str:
+        target = next((n for n in (match[1], _beside(name, match[1])) if n in known), None)
+        whole, start = match[0], match.start(1) - match.start(0)
+        return whole if target is None else whole[:start] + rooted(target) + whole[start + len(match[1]) :]
+
+    return _INCLUDE.sub(spell, text)
+
+
+def _beside(name: str, include: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), include))
+
+
+def _path(name: str) -> Path | None:
+    root = include_dir()
+    return next((p for p in (root / name, root / "cccl" / name) if p.is_file()), None)
 
 
 @functools.cache

@@ -20,7 +20,8 @@ from .buildoptions import BuildOptions
 from .elf import cubin_usage
 from .pch import pch_dir
 
-FILE = "kernel.cu"  # the one name the compiler is told: no user text can enter it
+# The one name the compiler is told: no user text can enter it, and an absolute one keeps the working directory out.
+FILE = "/kernel.cu"
 WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
 _SCRUBBED = re.compile(r"(NVCC|NVRTC)_|CPATH$|CPLUS_INCLUDE_PATH$|C_INCLUDE_PATH$")
 _environment_lock = threading.Lock()
@@ -29,7 +30,7 @@ _environment_lock = threading.Lock()
 def build(source: Source, key: str = "") -> Binary:
     """Compiles to a cubin for `source.arch`; BuildError with the user's place when the text is refused."""
     options = BuildOptions.parse(source.options)
-    headers = (*source.headers, *cudaheaders.closure(cudaheaders.wanted(source)))
+    headers = _headers(source)
     api = library()
     check_arch(source.arch)
     flags = [*_flags(source.arch, options), *_pch_flags(source, headers)]
@@ -42,7 +43,7 @@ def build(source: Source, key: str = "") -> Binary:
 def ptx(source: Source) -> str:
     """PTX alone, of the same text and options; works where ptxas refuses it."""
     options = BuildOptions.parse(source.options)
-    headers = (*source.headers, *cudaheaders.closure(cudaheaders.wanted(source)))
+    headers = _headers(source)
     flags = _flags(source.arch.replace("sm_", "compute_"), options)
     return _compile(library(), source, headers, flags)[1]
 
@@ -96,6 +97,13 @@ def check_arch(arch: str) -> None:
                           fix="pip install -U nvidia-cuda-nvrtc" if int(match[1]) > max(supported_archs()) else "")
 
 
+def _headers(source: Source) -> tuple[tuple[str, str], ...]:
+    toolkit = cudaheaders.wanted(source)
+    known = (*toolkit, *(name for name, _ in source.headers))
+    own = ((cudaheaders.rooted(name), cudaheaders.root_includes(text, known)) for name, text in source.headers)
+    return (*own, *cudaheaders.closure(toolkit))
+
+
 def _flags(arch: str, options: BuildOptions) -> list[str]:
     flags = [f"--gpu-architecture={arch}", f"--std=c++{options.std}", "--ptxas-options=-v",
              "--ptxas-options=--warn-on-spills"]
@@ -121,7 +129,9 @@ def _compile(
     api: ModuleType, source: Source, headers: tuple[tuple[str, str], ...], flags: list[str]
 ) -> tuple[bytes, str, str]:
     names, texts = [n.encode() for n, _ in headers], [t.encode() for _, t in headers]
-    status, program = api.nvrtcCreateProgram(source.text.encode(), FILE.encode(), len(names), texts, names)
+    known = {name.lstrip("/") for name, _ in headers}
+    text = cudaheaders.root_includes(source.text, known)
+    status, program = api.nvrtcCreateProgram(text.encode(), FILE.encode(), len(names), texts, names)
     _check(api, status)
     try:
         with scrubbed_environment():
