@@ -62,8 +62,8 @@ class Target:
     @staticmethod
     def of(spec: object = "auto") -> Target:
         """The target that `spec` names: an architecture ("sm_90a", "gfx942"), a card ("H200"), both ("sm_80/H200"),
-        "cpu", "cuda" or "hip" (the card in this machine, else H200 or MI300X), "auto" (the card in this machine, else cpu), a
-        TileLang string ("cuda -arch=sm_90") or dict ({"kind": "cuda", "arch": "sm_90"}), or a Target."""
+        "cpu", "cuda" or "hip" (the card in this machine, else H200 or MI300X), "auto" (the card in this machine, else
+        cpu), a TileLang string ("cuda -arch=sm_90") or dict ({"kind": "cuda", "arch": "sm_90"}), or a Target."""
         if isinstance(spec, Target):
             return spec
         if isinstance(spec, Arch):

@@ -1,0 +1,277 @@
+"""Every knob of the package: type, default, environment name, and one sentence. Nothing else reads an environment
+variable of ours, and no pass holds a setting of its own.
+
+A value is taken, in this order, from the innermost `with options(name=value):`, from `options.name = value` (the whole
+process), from the environment, from the default. Blocks are held in a context variable, so they are private to a
+thread or an asyncio task; a pool's threads do not see them (pass `options.changed()` along and enter it there).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .errors import OptionError
+
+PREFIX = "TILEWORKBENCH_"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_YES_NO = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One setting. `kind` is "bool", "int", "bytes", "seconds", "path", "text" or "choice"; `codegen` says that a
+    built kernel depends on it, so that it belongs to the cache key. Bounds are inclusive."""
+
+    name: str
+    kind: str
+    default: object
+    text: str
+    codegen: bool = False
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 2**62
+
+    @property
+    def environment(self) -> str:
+        return PREFIX + self.name.upper()
+
+    def default_value(self) -> object:
+        """The default, computed now when it hangs on the machine (the cache folder)."""
+        return self.default() if callable(self.default) else self.default
+
+    def read(self, value: object, origin: str = "") -> object:
+        """`value`, or text from the environment or a command line, as this knob's type; else OptionError."""
+        try:
+            return _READERS[self.kind](self, value)
+        except (ValueError, TypeError, OverflowError):
+            raise OptionError(
+                f"option {self.name!r} cannot be {value!r}{f' ({origin})' if origin else ''}",
+                rule=f"{self.name} is {self.accepts()}: {self.text}",
+                fix=f"for example {self.name}={self.example()!r}",
+            ) from None
+
+    def accepts(self) -> str:
+        """What the knob takes, in words."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(repr(choice) for choice in self.choices)
+        if self.kind == "bool":
+            return "a bool (in the environment 1 or 0)"
+        if self.kind == "int":
+            return f"a whole number from {self.low}" + (f" to {self.high}" if self.high < 2**62 else "")
+        words = {"bytes": 'a number of bytes, or text such as "4GiB"', "seconds": "a number of seconds above 0"}
+        return words.get(self.kind, "a folder's path" if self.kind == "path" else "text")
+
+    def example(self) -> object:
+        value = self.default_value()
+        return str(value) if isinstance(value, Path) else value
+
+
+def _bool(knob: Knob, value: object) -> bool:
+    if isinstance(value, str):
+        value = _YES_NO.get(value.strip().lower(), value)
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _int(knob: Knob, value: object) -> int:
+    if isinstance(value, str):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not knob.low <= value <= knob.high:
+        raise ValueError
+    return value
+
+
+def _bytes(knob: Knob, value: object) -> int:
+    if isinstance(value, str):
+        parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?", value.strip().lower())
+        if parts is None:
+            raise ValueError
+        value = int(float(parts[1]) * _UNITS[parts[2] or ""])
+    return _int(knob, value)
+
+
+def _seconds(knob: Knob, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError
+    seconds = float(value)
+    if not 0 < seconds < float("inf"):
+        raise ValueError
+    return seconds
+
+
+def _path(knob: Knob, value: object) -> Path:
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in os.fspath(value):
+        raise ValueError
+    return Path(value).expanduser()
+
+
+def _text(knob: Knob, value: object) -> object:
+    # A target may also be a dict or a Target; only the target room can judge it.
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise ValueError
+    return value.strip() if isinstance(value, str) else value
+
+
+def _choice(knob: Knob, value: object) -> str:
+    if isinstance(value, bool) and {"on", "off"} <= set(knob.choices):
+        value = "on" if value else "off"
+    if not isinstance(value, str) or value not in knob.choices:
+        raise ValueError
+    return value
+
+
+_READERS: dict[str, Callable[[Knob, object], object]] = {
+    "bool": _bool,
+    "int": _int,
+    "bytes": _bytes,
+    "seconds": _seconds,
+    "path": _path,
+    "text": _text,
+    "choice": _choice,
+}
+
+
+def _cache_folder() -> Path:
+    """The platform's place for caches; a folder of the temporary one when there is no home."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "tileworkbench-cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "tileworkbench"
+    variable, otherwise = (
+        ("LOCALAPPDATA", home / "AppData" / "Local") if os.name == "nt" else ("XDG_CACHE_HOME", home / ".cache")
+    )
+    return Path(os.environ.get(variable) or otherwise) / "tileworkbench"
+
+
+GIB = 2**30
+_KNOBS = (
+    Knob("target", "text", "auto", 'what kernels are built for; "auto" is the GPU present, else the CPU'),
+    Knob("cache", "bool", True, "keep built kernels on disk"),
+    Knob("cache_dir", "path", _cache_folder, "the folder of the disk cache"),
+    Knob("cache_size", "bytes", 4 * GIB, "the disk cache drops its oldest entries above this size"),
+    Knob("fast_math", "bool", False, "approximate division, exp, log and friends, and flushed denormals", codegen=True),
+    Knob("line_info", "bool", True, "keep source lines in the binary, for profilers and SASS views", codegen=True),
+    Knob("profile", "bool", False, "stamp clocks into the kernel, for the timeline", codegen=True),
+    Knob("unroll_limit", "int", 4096, "the most statements one unrolled loop may become", codegen=True, low=1),
+    Knob("ir_node_limit", "int", 200_000, "the most nodes one kernel may have", low=1000),
+    Knob("compile_timeout", "seconds", 60.0, "the device compiler is stopped after this time"),
+    Knob("verify", "choice", "off", "check the IR's invariants between passes", choices=("off", "on")),
+    Knob("show_internal_frames", "bool", False, "keep this package's own frames in tracebacks"),
+    Knob("html", "choice", "static", "how results show themselves in a notebook", choices=("static", "live")),
+    Knob("simulate_memory_limit", "bytes", 2 * GIB, "the most memory a simulated kernel may take", low=2**20),
+    Knob("simulate_step_limit", "int", 10_000_000, "the most statements a simulated kernel may execute", low=1),
+    Knob("schedule", "choice", "eager", "when the thread machine lets asynchronous work land",
+         choices=("eager", "latest", "random")),
+    Knob("seed", "int", 0, "the seed of random schedules, inputs and searches", high=2**64 - 1),
+)  # fmt: skip
+
+KNOBS: dict[str, Knob] = {knob.name: knob for knob in _KNOBS}
+
+
+def _knob(name: str) -> Knob:
+    knob = KNOBS.get(name)
+    if knob is None:
+        near = difflib.get_close_matches(name, KNOBS, n=1, cutoff=0.5)
+        fix = f"did you mean {near[0]!r}?" if near else "print(tileworkbench.options.describe()) lists them"
+        raise OptionError(f"unknown option {name!r}", rule="options: " + ", ".join(KNOBS), fix=fix)
+    return knob
+
+
+class Options:
+    """The knobs as attributes: `options.target`, `options.cache = False`, `with options(verify="on"):`."""
+
+    __slots__ = ("_blocks", "_lock", "_process")
+    _blocks: ContextVar[Mapping[str, object]]
+    _lock: threading.Lock
+    _process: dict[str, object]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_process", {})
+        object.__setattr__(self, "_lock", threading.Lock())
+        object.__setattr__(self, "_blocks", ContextVar("tileworkbench_options", default=MappingProxyType({})))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # copy, pickle and inspect ask for these
+            raise AttributeError(name)
+        return self._found(_knob(name))[0]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set for the whole process."""
+        checked = _knob(name).read(value)
+        with self._lock:
+            self._process[name] = checked
+
+    def __delattr__(self, name: str) -> None:
+        """Back to the environment or the default."""
+        with self._lock:
+            self._process.pop(_knob(name).name, None)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *KNOBS]
+
+    @contextmanager
+    def __call__(self, **values: object) -> Iterator[Options]:
+        """Values for the length of a `with` block, in this thread; all are checked before any is set."""
+        checked = {name: _knob(name).read(value) for name, value in values.items()}
+        token = self._blocks.set({**self._blocks.get(), **checked})
+        try:
+            yield self
+        finally:
+            self._blocks.reset(token)
+
+    def changed(self) -> dict[str, object]:
+        """What `with` blocks and assignments have set here: `with options(**changed):` repeats it in a worker."""
+        return {**self._process, **self._blocks.get()}
+
+    def origin(self, name: str) -> str:
+        """Where a knob's value comes from: "block", "set", its environment name, or "default"."""
+        return self._found(_knob(name))[1]
+
+    def digest(self) -> str:
+        """A hash of the knobs that a built kernel depends on; part of every cache key."""
+        lines = [f"{name}={self._found(knob)[0]!r}" for name, knob in KNOBS.items() if knob.codegen]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def describe(self) -> str:
+        """All knobs as a table: name, value, where it comes from, what it does."""
+        rows = [("option", "value", "from", "what it does")]
+        for name, knob in KNOBS.items():
+            try:
+                value, origin = self._found(knob)
+            except OptionError:  # the table must still show the other knobs, and which one is wrong
+                value, origin = f"invalid: {os.environ.get(knob.environment)!r}", knob.environment
+            rows.append((name, str(value), origin, f"{knob.text} ({knob.accepts()}; {knob.environment})"))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in rows
+        )
+
+    def _found(self, knob: Knob) -> tuple[object, str]:
+        block = self._blocks.get()
+        if knob.name in block:
+            return block[knob.name], "block"
+        if knob.name in self._process:
+            return self._process[knob.name], "set"
+        text = os.environ.get(knob.environment)
+        if text is not None and text != "":
+            return knob.read(text, f"from the environment variable {knob.environment}"), knob.environment
+        return knob.default_value(), "default"
+
+
+options = Options()
