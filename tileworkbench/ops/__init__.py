@@ -1,0 +1,1 @@
+"""Tile operations, one file each: fields, effects, checks, implementations, emission and NumPy meaning."""

@@ -1,0 +1,67 @@
+"""T.gemm: C (+)= op(A) · op(B) on tiles."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, ClassVar
+
+from ...errors import ShapeError
+from ...ir.expr import Expr
+from ...ir.node import node
+from ...ir.op import Access, Op
+from ...ir.stmt import Region
+
+
+@node
+class Gemm(Op):
+    """A is (M, K), or (K, M) with transpose_a; B is (K, N), or (N, K) with transpose_b; C is (M, N). The inner two dims of
+    each region count, leading ones have extent 1. `clear` (a truth value) ignores the old C.
+
+    policy: square, full_row, full_col: how warps split M × N. hints: k_pack, force ("wgmma": T.wgmma_gemm, asynchronous)."""
+
+    name: ClassVar[str] = "gemm"
+    a: Region
+    b: Region
+    c: Region
+    transpose_a: bool
+    transpose_b: bool
+    clear: Expr
+    policy: str = "square"
+    hints: tuple[tuple[str, Any], ...] = field(default=())
+
+    def hint(self, key: str, default: Any = None) -> Any:
+        return dict(self.hints).get(key, default)
+
+    @property
+    def mnk(self) -> tuple[int, int, int]:
+        """M, N and K of the tile product."""
+        m, n = self.c.extents[-2:]
+        k = self.a.extents[-2] if self.transpose_a else self.a.extents[-1]
+        return m, n, k
+
+    def effects(self) -> tuple[Access, ...]:
+        return (
+            Access(self.a.buffer, "r", self.a),
+            Access(self.b.buffer, "r", self.b),
+            Access(self.c.buffer, "rw", self.c),
+        )
+
+    def check(self) -> None:
+        m, n, k = self.mnk
+        a_shape = (k, m) if self.transpose_a else (m, k)
+        b_shape = (n, k) if self.transpose_b else (k, n)
+        for letter, region, want in (("A", self.a, a_shape), ("B", self.b, b_shape)):
+            if tuple(region.extents[-2:]) != want:
+                raise ShapeError(
+                    f"T.gemm: {letter} `{region.buffer.name}` is {region.extents[-2:]}, C is ({m}, {n})",
+                    rule=f"with C ({m}, {n}) and K = {k}, {letter} must be {want}",
+                    fix=f"change the tile's shape or the transpose_{letter} flag",
+                    loc=self.loc,
+                )
+        if self.a.buffer.dtype.bits != self.b.buffer.dtype.bits:
+            raise ShapeError(
+                f"T.gemm: A is {self.a.buffer.dtype}, B is {self.b.buffer.dtype}",
+                rule="both operands have elements of one width",
+                fix="copy one of them to a tile of the other's dtype first",
+                loc=self.loc,
+            )
