@@ -1,7 +1,6 @@
 """Fragments in mode form, over every element: bijection, inverses, digits, transforms, function form."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -106,7 +105,7 @@ def test_owner_inverts_the_table_and_locate_finds_every_holder(fragment):
     found, held = fragment.locate(threads[:, None], *grid)
     assert np.array_equal(np.broadcast_to(held, expected.shape), expected)
     assert np.array_equal(np.broadcast_to(found, register.shape), register)
-    holders = np.stack(np.broadcast_arrays(*fragment.replica_threads(*grid)))
+    holders = np.stack(np.broadcast_arrays(register, *fragment.replica_threads(*grid))[1:])
     assert np.array_equal(holders[0], owner)
     assert expected[holders - fragment.base, np.arange(grid.shape[1])].all()
     assert (np.diff(np.sort(holders, axis=0), axis=0) > 0).all()
