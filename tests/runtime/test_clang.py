@@ -33,8 +33,17 @@ def source() -> Source:
         clang.clang("gfx942")
     except MissingDependency as missing:
         pytest.skip(str(missing))
-    return Source(text=TEXT, entry="k", dialect="hip", arch="gfx942", params=(), args=(), grid=(1,), threads=64,
-                  headers=(("own.h", HEADER),))
+    return Source(
+        text=TEXT,
+        entry="k",
+        dialect="hip",
+        arch="gfx942",
+        params=(),
+        args=(),
+        grid=(1,),
+        threads=64,
+        headers=(("own.h", HEADER),),
+    )
 
 
 def test_mfma_text_becomes_mfma_assembly(source: Source) -> None:

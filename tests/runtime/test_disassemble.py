@@ -36,8 +36,18 @@ def source() -> Source:
         disassemble.nvdisasm()
     except MissingDependency as missing:
         pytest.skip(str(missing))
-    return Source(text=TEXT, entry="k", dialect="cuda", arch="sm_90a", params=(), args=(), grid=(1,), threads=128,
-                  headers=(("own.h", HEADER),), line_map=PLACES)
+    return Source(
+        text=TEXT,
+        entry="k",
+        dialect="cuda",
+        arch="sm_90a",
+        params=(),
+        args=(),
+        grid=(1,),
+        threads=128,
+        headers=(("own.h", HEADER),),
+        line_map=PLACES,
+    )
 
 
 def test_every_line_knows_where_it_came_from(source: Source) -> None:

@@ -24,8 +24,16 @@ extern "C" __global__ void __launch_bounds__(128) k(float* a, const float* b, in
 
 
 def source(text: str = TEXT, **fields: object) -> Source:
-    base = Source(text=text, entry="k", dialect="cuda", arch="sm_90a", params=(), args=(KernelArg("pointer", "a"),),
-                  grid=(1,), threads=128)
+    base = Source(
+        text=text,
+        entry="k",
+        dialect="cuda",
+        arch="sm_90a",
+        params=(),
+        args=(KernelArg("pointer", "a"),),
+        grid=(1,),
+        threads=128,
+    )
     return replace(base, **fields)
 
 
@@ -49,7 +57,9 @@ def test_the_cubin_itself_tells_the_same_figures() -> None:
 
 def test_error_goes_back_to_the_users_line() -> None:
     cell = Loc("<cell 3>", 12, 4)
-    bad = source(TEXT.replace("s[127 - threadIdx.x] * 2", "missing * 2; other()"), line_map=(None,) * 5 + (cell,) + (None,))
+    bad = source(
+        TEXT.replace("s[127 - threadIdx.x] * 2", "missing * 2; other()"), line_map=(None,) * 5 + (cell,) + (None,)
+    )
     with pytest.raises(BuildError) as caught:
         nvrtc.build(bad)
     assert caught.value.loc == cell and caught.value.line == 6
@@ -67,8 +77,10 @@ def test_a_line_without_a_place_takes_the_nearest_above() -> None:
 
 def test_ptxas_error_goes_back_to_the_users_line() -> None:
     cell = Loc("<cell 1>", 2)
-    bad = source(TEXT.replace("__syncthreads();", 'asm volatile("bogus.f32 %0, 1.0;" : "=f"(a[i]));'),
-                 line_map=(None,) * 4 + (cell, None, None))
+    bad = source(
+        TEXT.replace("__syncthreads();", 'asm volatile("bogus.f32 %0, 1.0;" : "=f"(a[i]));'),
+        line_map=(None,) * 4 + (cell, None, None),
+    )
     with pytest.raises(BuildError) as caught:
         nvrtc.build(bad)
     assert caught.value.line == 5 and caught.value.loc == cell and "ptxas" in caught.value.found
@@ -96,8 +108,13 @@ def test_fast_math_and_line_info_reach_the_compiler() -> None:
 def test_spills_are_counted() -> None:
     body = "".join(f"  v[{i}] = a[{i} * n + threadIdx.x];\n" for i in range(64))
     uses = "".join(f"  a[{i} * n + threadIdx.x] = v[{(i * 7 + 1) % 64}] * t;\n" for i in range(64))
-    text = ('extern "C" __global__ void k(float* a, const float* b, int n) {\n  float v[64], t = 0;\n' + body
-            + "  for (int i = 0; i < 64; i++) t += v[i] * b[i];\n  __syncthreads();\n" + uses + "}\n")
+    text = (
+        'extern "C" __global__ void k(float* a, const float* b, int n) {\n  float v[64], t = 0;\n'
+        + body
+        + "  for (int i = 0; i < 64; i++) t += v[i] * b[i];\n  __syncthreads();\n"
+        + uses
+        + "}\n"
+    )
     binary = nvrtc.build(source(text, options=(("max_registers", "24"),)))
     assert binary.spills > 0 and binary.stack > 0 and binary.registers <= 24
     assert any("spill" in w for w in binary.warnings)
@@ -123,16 +140,26 @@ def test_a_changed_header_is_never_served_stale() -> None:
 def test_cuda_headers_come_as_text() -> None:
     pytest.importorskip("cuda.pathfinder")
     text = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n" + TEXT.replace(
-        "* 2", "* __half2float(__float2half(b[0]))")
+        "* 2", "* __half2float(__float2half(b[0]))"
+    )
     first, again = nvrtc.build(source(text)), nvrtc.build(source(text))
     assert "cvt.rn.f16.f32" in first.ptx and first.code == again.code
     assert not first.warnings and "precompiled" not in first.log
     assert cudaheaders.closure(("../../etc/passwd",)) == ()
 
 
-@pytest.mark.parametrize("directive", [
-    "#include </etc/hostname>", '#include "/etc/hostname"', "# include MACRO", "#inc\\\nlude </etc/hostname>",
-    "%:include </etc/hostname>", "/* */ #include </etc/hostname>", '#include "other.h"'])
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "#include </etc/hostname>",
+        '#include "/etc/hostname"',
+        "# include MACRO",
+        "#inc\\\nlude </etc/hostname>",
+        "%:include </etc/hostname>",
+        "/* */ #include </etc/hostname>",
+        '#include "other.h"',
+    ],
+)
 def test_includes_that_a_source_does_not_bring_are_refused(directive: str) -> None:
     cell = Loc("<cell 5>", 2)
     with pytest.raises(BuildError, match="has the directive") as caught:
@@ -141,8 +168,11 @@ def test_includes_that_a_source_does_not_bring_are_refused(directive: str) -> No
 
 
 def test_the_working_directory_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "#include <cuda_fp16.h>\n#include \"own.h\"\n" + TEXT.replace("* 2", "* own(b[0])")
-    header = '#include "inner.h"\n__device__ inline float own(float x) { return inner(x) + __half2float(__float2half(x)); }\n'
+    text = '#include <cuda_fp16.h>\n#include "own.h"\n' + TEXT.replace("* 2", "* own(b[0])")
+    header = (
+        '#include "inner.h"\n'
+        "__device__ inline float own(float x) { return inner(x) + __half2float(__float2half(x)); }\n"
+    )
     headers = (("own.h", header), ("inner.h", "__device__ inline float inner(float x) { return x * x; }\n"))
     here = nvrtc.build(source(text, headers=headers))
     monkeypatch.chdir(tmp_path)
@@ -165,7 +195,7 @@ def test_threads_build_beside_one_another() -> None:
 
 
 def test_ptxas_log_reader_and_serialised_codes() -> None:
-    log = """ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized due to x in 'k'
+    log = """ptxas info    : (C7514) Potential Performance Loss: wgmma.mma_async instructions are serialized in 'k'
 ptxas info    : Compiling entry function 'other' for 'sm_90a'
 ptxas info    : Used 9 registers, used 1 barriers
 ptxas info    : Compiling entry function 'k' for 'sm_90a'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# ptxas notes that wgmma was serialised: the answer is right and the speed is gone, so they count as faults of a schedule.
+# ptxas notes that wgmma was serialised: right answers, the speed gone, so they count as faults of a schedule.
 SERIALISED_CODES = frozenset({"C7504", "C7508", *(f"C75{n:02d}" for n in range(9, 16))})
 
 

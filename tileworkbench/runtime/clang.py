@@ -16,8 +16,11 @@ from .buildoptions import BuildOptions
 
 FILE = "kernel.hip"
 NEWEST, OLDEST = 26, 19  # clang-19 refuses gfx950 and crashes on direct-to-LDS pipelines, so newer ones are tried first
-_FIGURE = re.compile(r"^\s+\.(vgpr_count|agpr_count|vgpr_spill_count|sgpr_spill_count|private_segment_fixed_size|"
-                     r"group_segment_fixed_size):\s+(\d+)", re.MULTILINE)
+_FIGURE = re.compile(
+    r"^\s+\.(vgpr_count|agpr_count|vgpr_spill_count|sgpr_spill_count|private_segment_fixed_size|"
+    r"group_segment_fixed_size):\s+(\d+)",
+    re.MULTILINE,
+)
 
 
 def build(source: Source, key: str = "") -> Binary:
@@ -33,10 +36,18 @@ def build(source: Source, key: str = "") -> Binary:
     text, log = _compile(tool, source, options)
     figures = {name: int(number) for name, number in _FIGURE.findall(text)}
     return Binary(
-        code=text.encode(), kind="asm", arch=source.arch, entry=source.entry, log=log,
-        warnings=tuple(line for line in log.splitlines() if "warning:" in line), registers=figures.get("vgpr_count"),
-        spills=_sum(figures, "vgpr_spill_count", "sgpr_spill_count"), stack=figures.get("private_segment_fixed_size"),
-        shared=figures.get("group_segment_fixed_size"), key=key, seconds=time.perf_counter() - start,
+        code=text.encode(),
+        kind="asm",
+        arch=source.arch,
+        entry=source.entry,
+        log=log,
+        warnings=tuple(line for line in log.splitlines() if "warning:" in line),
+        registers=figures.get("vgpr_count"),
+        spills=_sum(figures, "vgpr_spill_count", "sgpr_spill_count"),
+        stack=figures.get("private_segment_fixed_size"),
+        shared=figures.get("group_segment_fixed_size"),
+        key=key,
+        seconds=time.perf_counter() - start,
         compiler=version(tool),
     )
 
@@ -48,8 +59,11 @@ def clang(arch: str) -> Path:
     for found in filter(None, map(shutil.which, names)):
         if _knows(Path(found).absolute(), arch):
             return Path(found).absolute()
-    raise MissingDependency(f"no clang that compiles for {arch} was found", rule="HIP text is checked by clang 20 or newer",
-                            fix="apt-get install clang-22")
+    raise MissingDependency(
+        f"no clang that compiles for {arch} was found",
+        rule="HIP text is checked by clang",
+        fix="apt-get install clang-22",
+    )
 
 
 @functools.cache
@@ -66,9 +80,21 @@ def _knows(tool: Path, arch: str) -> bool:
 
 
 def _arguments(arch: str, options: BuildOptions) -> list[str]:
-    flags = ["-x", "hip", f"--offload-arch={arch}", "--offload-device-only", "-nogpuinc", "-nogpulib", "-nostdinc",
-             "-I.", f"-std=c++{options.std}", "-O0" if options.debug else "-O3", "-fno-color-diagnostics",
-             "-ffp-contract=fast", "-fuse-cuid=none"]
+    flags = [
+        "-x",
+        "hip",
+        f"--offload-arch={arch}",
+        "--offload-device-only",
+        "-nogpuinc",
+        "-nogpulib",
+        "-nostdinc",
+        "-I.",
+        f"-std=c++{options.std}",
+        "-O0" if options.debug else "-O3",
+        "-fno-color-diagnostics",
+        "-ffp-contract=fast",
+        "-fuse-cuid=none",
+    ]
     flags += ["-ffast-math"] if options.fast_math else []
     flags += ["-gline-tables-only", "-fdebug-compilation-dir=/"] if options.line_info else []
     return [*flags, "-S", FILE, "-o", "kernel.s"]

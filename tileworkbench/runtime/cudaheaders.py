@@ -14,7 +14,9 @@ from ..errors import BuildError, MissingDependency
 from .diagnose import place
 
 PUBLIC = ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "math_constants.h")
-_DIRECTIVE = re.compile(r"(?:^|\*/)[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|include_next|import|embed)\b[^\n]*", re.MULTILINE)
+_DIRECTIVE = re.compile(
+    r"(?:^|\*/)[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|include_next|import|embed)\b[^\n]*", re.MULTILINE
+)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -39,15 +41,17 @@ def wanted(source: Source) -> tuple[str, ...]:
 
 def _refused(source: Source, text: str, directive: re.Match[str]) -> BuildError:
     line = text.count("\n", 0, directive.start()) + 1
-    return BuildError(f"kernel {source.entry!r} has the directive {directive[0].strip()!r}",
-                      rule="generated text may include its own headers and " + ", ".join(PUBLIC),
-                      loc=place(source, line) if text is source.text else None)
+    return BuildError(
+        f"kernel {source.entry!r} has the directive {directive[0].strip()!r}",
+        rule="generated text may include its own headers and " + ", ".join(PUBLIC),
+        loc=place(source, line) if text is source.text else None,
+    )
 
 
 @functools.cache
 def closure(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, text) of the public CUDA headers in `names` and of every header they include, under absolute names. Host-only
-    includes that the toolkit does not hold are left out: the preprocessor never reaches them in a device build."""
+    """(name, text) of the public CUDA headers in `names` and of every header they include, under absolute names.
+    Host-only includes that the toolkit does not hold are left out: a device build never reaches them."""
     found: dict[str, str] = {}
     todo = [name for name in names if name in PUBLIC]
     while todo:
@@ -107,6 +111,13 @@ def include_dir() -> Path:
             fix="pip install nvidia-cuda-runtime",
         )
     return Path(found)
+
+
+@functools.cache
+def fingerprint(names: tuple[str, ...]) -> str:
+    """What tells one toolkit's headers from another's without reading them: sizes and times of the files."""
+    paths = [path for name in names for n in (name, name + "pp") if (path := _path(n)) is not None]
+    return " ".join(f"{path.name}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
 
 
 @functools.cache

@@ -49,7 +49,9 @@ def sass(binary: Binary, source: Source | None = None, live: bool = False) -> li
     lines = list(_read(_run(binary, ["-c", "-gi"]), binary.entry))
     counts = _live_counts(_run(binary, ["-c", "-plr", "-lrm", "count"]), binary.entry) if live else {}
     return [
-        SassLine(address, text, line, diagnose.place(source, line) if source and line else None, label, counts.get(address))
+        SassLine(
+            address, text, line, diagnose.place(source, line) if source and line else None, label, counts.get(address)
+        )
         for address, text, line, label in lines
     ]
 
@@ -65,8 +67,11 @@ def nvdisasm() -> Path:
         found = None
     found = found or _in_wheel() or shutil.which("nvdisasm")
     if not found:
-        raise MissingDependency("nvdisasm is not installed", rule="SASS is read by NVIDIA's disassembler",
-                                fix="pip install nvidia-cuda-nvdisasm")
+        raise MissingDependency(
+            "nvdisasm is not installed",
+            rule="SASS is read by NVIDIA's disassembler",
+            fix="pip install nvidia-cuda-nvdisasm",
+        )
     return Path(found).absolute()
 
 
@@ -85,8 +90,10 @@ def _run(binary: Binary, flags: list[str]) -> str:
         (folder / "kernel.cubin").write_bytes(binary.code)
         answer = tools.call(nvdisasm(), [*flags, "kernel.cubin"], folder)
     if answer.status != 0:
-        raise BuildError(f"nvdisasm cannot read the code of {binary.entry!r}: {answer.err.strip()}",
-                         fix="pip install -U nvidia-cuda-nvdisasm")
+        raise BuildError(
+            f"nvdisasm cannot read the code of {binary.entry!r}: {answer.err.strip()}",
+            fix="pip install -U nvidia-cuda-nvdisasm",
+        )
     return answer.out
 
 

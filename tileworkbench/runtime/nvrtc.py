@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib import metadata
-from types import ModuleType
+from typing import Any
 
 from ..codegen.source import Source
 from ..errors import MissingDependency, TargetError
@@ -49,18 +49,24 @@ def ptx(source: Source) -> str:
 
 
 @functools.cache
-def library() -> ModuleType:
+def library() -> Any:
     """cuda-bindings' nvrtc with libnvrtc found in the wheel or toolkit; MissingDependency says which part is absent."""
     try:
         from cuda.bindings import nvrtc
     except ImportError:
-        raise MissingDependency("cuda-bindings is not installed", rule="NVRTC is called through it",
-                                fix="pip install cuda-bindings nvidia-cuda-nvrtc") from None
+        raise MissingDependency(
+            "cuda-bindings is not installed",
+            rule="NVRTC is called through it",
+            fix="pip install cuda-bindings nvidia-cuda-nvrtc",
+        ) from None
     try:
         nvrtc.nvrtcVersion()
     except Exception as error:  # the loader's own error types differ between releases
-        raise MissingDependency(f"libnvrtc cannot be loaded: {error}".splitlines()[0],
-                                rule="CUDA text is compiled by NVRTC", fix="pip install nvidia-cuda-nvrtc") from error
+        raise MissingDependency(
+            f"libnvrtc cannot be loaded: {error}".splitlines()[0],
+            rule="CUDA text is compiled by NVRTC",
+            fix="pip install nvidia-cuda-nvrtc",
+        ) from error
     return nvrtc
 
 
@@ -93,8 +99,11 @@ def check_arch(arch: str) -> None:
         raise TargetError(f"{arch!r} is not an NVIDIA architecture", rule="sm_ and a number, e.g. sm_90a")
     if int(match[1]) not in supported_archs():
         known = ", ".join(f"sm_{n}" for n in supported_archs())
-        raise TargetError(f"{version()} cannot build for {arch}", rule=f"it builds for {known}",
-                          fix="pip install -U nvidia-cuda-nvrtc" if int(match[1]) > max(supported_archs()) else "")
+        raise TargetError(
+            f"{version()} cannot build for {arch}",
+            rule=f"it builds for {known}",
+            fix="pip install -U nvidia-cuda-nvrtc" if int(match[1]) > max(supported_archs()) else "",
+        )
 
 
 def _headers(source: Source) -> tuple[tuple[str, str], ...]:
@@ -105,8 +114,12 @@ def _headers(source: Source) -> tuple[tuple[str, str], ...]:
 
 
 def _flags(arch: str, options: BuildOptions) -> list[str]:
-    flags = [f"--gpu-architecture={arch}", f"--std=c++{options.std}", "--ptxas-options=-v",
-             "--ptxas-options=--warn-on-spills"]
+    flags = [
+        f"--gpu-architecture={arch}",
+        f"--std=c++{options.std}",
+        "--ptxas-options=-v",
+        "--ptxas-options=--warn-on-spills",
+    ]
     flags += ["--minimal", "--no-source-include"] if _release() >= (12, 8) else []
     flags += ["--use_fast_math"] if options.fast_math else []
     flags += ["--generate-line-info"] if options.line_info and not options.debug else []
@@ -126,7 +139,7 @@ def _pch_flags(source: Source, headers: tuple[tuple[str, str], ...]) -> list[str
 
 
 def _compile(
-    api: ModuleType, source: Source, headers: tuple[tuple[str, str], ...], flags: list[str]
+    api: Any, source: Source, headers: tuple[tuple[str, str], ...], flags: list[str]
 ) -> tuple[bytes, str, str]:
     names, texts = [n.encode() for n, _ in headers], [t.encode() for _, t in headers]
     known = {name.lstrip("/") for name, _ in headers}
@@ -156,12 +169,26 @@ def _binary(source: Source, code: bytes, ptx_text: str, log: str, key: str, seco
     told = ptxas.usage(log, source.entry)
     if told.registers is None:
         told = cubin_usage(code, source.entry)
-    return Binary(code=code, kind="cubin", arch=source.arch, entry=source.entry, log=ptxas.without_noise(log),
-                  warnings=ptxas.warnings(log), registers=told.registers, spills=told.spills, stack=told.stack,
-                  shared=told.shared, barriers=told.barriers, ptx=ptx_text, key=key, seconds=seconds, compiler=version())
+    return Binary(
+        code=code,
+        kind="cubin",
+        arch=source.arch,
+        entry=source.entry,
+        log=ptxas.without_noise(log),
+        warnings=ptxas.warnings(log),
+        registers=told.registers,
+        spills=told.spills,
+        stack=told.stack,
+        shared=told.shared,
+        barriers=told.barriers,
+        ptx=ptx_text,
+        key=key,
+        seconds=seconds,
+        compiler=version(),
+    )
 
 
-def _bytes(api: ModuleType, program: object, what: str) -> bytes:
+def _bytes(api: Any, program: object, what: str) -> bytes:
     status, size = getattr(api, f"nvrtcGet{what}Size")(program)
     _check(api, status)
     buffer = bytearray(size)
@@ -170,11 +197,11 @@ def _bytes(api: ModuleType, program: object, what: str) -> bytes:
     return bytes(buffer)
 
 
-def _text(api: ModuleType, program: object, what: str) -> str:
+def _text(api: Any, program: object, what: str) -> str:
     return _bytes(api, program, what).rstrip(b"\0 \n").decode(errors="replace")
 
 
-def _check(api: ModuleType, status: object) -> None:
+def _check(api: Any, status: object) -> None:
     if int(status) != 0:  # type: ignore[call-overload]
         _, text = api.nvrtcGetErrorString(status)
         raise MissingDependency(f"NVRTC failed: {text.decode()}", rule="NVRTC answers", fix="tileworkbench doctor")

@@ -11,7 +11,9 @@ _USED = re.compile(r"Used (\d+) registers(?:, used (\d+) barriers)?")
 _SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
 _CODE = re.compile(r"\bC75\d\d\b")
 _WARNING = re.compile(r"\bwarning\b", re.IGNORECASE)
-_PCH_NOISE = re.compile(r"precompiled header file|Remark: The warnings can be suppressed|Warning #629-D")
+_PCH_NOISE = re.compile(
+    r"precompiled header file|Compile time = |Remark: The warnings can be suppressed|Warning #629-D"
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,6 @@ def warnings(log: str) -> tuple[str, ...]:
 
 
 def without_noise(log: str) -> str:
-    """The log without lines about precompiled headers, which speak of our own files."""
+    """The log without lines about precompiled headers, which speak of our own files, and without clock times."""
     kept = [line for line in log.splitlines() if not _PCH_NOISE.search(line)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()

@@ -35,10 +35,19 @@ def call(tool: Path, arguments: list[str], cwd: Path) -> Answer:
     if os.name == "nt":
         environment = {"PATH": os.environ.get("PATH", ""), "SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}
     try:
-        done = subprocess.run([str(tool), *arguments], cwd=cwd, env=environment, capture_output=True, timeout=TIMEOUT,
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [str(tool), *arguments],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            timeout=TIMEOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise BuildError(f"{tool.name} did not end within {TIMEOUT:.0f} s") from None
     except OSError as error:
-        raise MissingDependency(f"{tool} cannot be started: {error.strerror}", rule="the tool is an executable") from None
+        raise MissingDependency(
+            f"{tool} cannot be started: {error.strerror}", rule="the tool is an executable"
+        ) from None
     return Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
