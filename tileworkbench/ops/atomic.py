@@ -37,3 +37,7 @@ class AtomicElement(Stmt):
     value: Expr
     order: str = "relaxed"
     old: Buffer | None = None
+
+    def element_access(self) -> tuple[Access, ...]:
+        old = (Access(self.old, "w"),) if self.old is not None else ()
+        return (Access(self.buffer, "atomic"), *old)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from ..ir.expr import Var
 from ..ir.node import node
-from ..ir.op import Op
+from ..ir.effects import accesses
+from ..ir.op import Access, Op
 from ..ir.stmt import Stmt
 
 
@@ -24,3 +25,6 @@ class Parallel(Op):
 
     def hint(self, key: str, default: Any = None) -> Any:
         return dict(self.hints).get(key, default)
+
+    def effects(self) -> tuple[Access, ...]:
+        return tuple(accesses(self.body))

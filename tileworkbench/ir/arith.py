@@ -1,0 +1,350 @@
+"""Integer facts about index expressions: ranges, divisibility, and a simplifier that uses them.
+
+Everything here is exact over the integers: index arithmetic is assumed not to wrap (the index pass chooses widths).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .dtype import BOOL
+from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, as_expr, binary, const, same
+from .node import map_children
+from .stmt import ZERO
+
+Range = tuple[float, float]  # inclusive; infinities where unknown
+UNKNOWN: Range = (-math.inf, math.inf)
+
+
+class Facts:
+    """What is known about variables: inclusive ranges and divisors. Specials are looked up by name."""
+
+    def __init__(self, ranges: Mapping[Any, Range] | None = None, divisors: Mapping[Any, int] | None = None) -> None:
+        self.ranges: dict[Any, Range] = dict(ranges or {})
+        self.divisors: dict[Any, int] = dict(divisors or {})
+
+    def with_range(self, var: Var, low: float, high: float) -> Facts:
+        """These facts and one more range."""
+        more = Facts(self.ranges, self.divisors)
+        more.ranges[var] = (low, high)
+        return more
+
+    def with_loop(self, var: Var, start: Expr, stop: Expr, step: Expr) -> Facts:
+        """These facts inside `for var in range(start, stop, step)`."""
+        low, high = self.range(start), self.range(stop - 1)
+        more = self.with_range(var, low[0], max(high[1], low[0]))
+        if isinstance(step, Const) and step.value > 1:
+            more.divisors[var] = math.gcd(int(step.value), self.divisor(start))
+        elif not isinstance(step, Const) or step.value < 0:
+            more.ranges[var] = UNKNOWN
+        return more
+
+    # --- ranges -------------------------------------------------------------------------------------------------------
+    def range(self, e: Any) -> Range:
+        """Inclusive bounds of an integer expression."""
+        if isinstance(e, (int, float)):
+            return (e, e)
+        if isinstance(e, Const):
+            return (e.value, e.value)
+        if isinstance(e, Var):
+            return self.ranges.get(e, UNKNOWN)
+        if isinstance(e, Special):
+            return self.ranges.get(e.name, (0, math.inf))
+        if isinstance(e, Binary):
+            return self._range_binary(e)
+        if isinstance(e, Select):
+            (a, b), (c, d) = self.range(e.a), self.range(e.b)
+            return (min(a, c), max(b, d))
+        if isinstance(e, Cast) and e.dtype.is_int and e.a.dtype.is_int:
+            return self.range(e.a)
+        if isinstance(e, Unary) and e.op == "neg":
+            low, high = self.range(e.a)
+            return (-high, -low)
+        return (0, 1) if e.dtype is BOOL else UNKNOWN
+
+    def _range_binary(self, e: Binary) -> Range:
+        (a, b), (c, d) = self.range(e.a), self.range(e.b)
+        op = e.op
+        if op == "add":
+            return (a + c, b + d)
+        if op == "sub":
+            return (a - d, b - c)
+        if op == "mul":
+            products = [0 if 0 in (x, y) else x * y for x in (a, b) for y in (c, d)]
+            return (min(products), max(products))
+        if op == "min":
+            return (min(a, c), min(b, d))
+        if op == "max":
+            return (max(a, c), max(b, d))
+        if op == "floordiv" and c == d and c > 0:
+            return (_floordiv(a, c), _floordiv(b, c))
+        if op == "floordiv" and c > 0 and a >= 0:
+            return (0, _floordiv(b, c))
+        if op in ("floormod", "truncmod") and c > 0 and (op == "floormod" or a >= 0):
+            if c == d and math.isfinite(a) and math.isfinite(b) and a // c == b // c:
+                return (a % c, b % c)
+            return (0, min(d - 1, b) if a >= 0 else d - 1)
+        if op in ("and",) and a >= 0 and c >= 0:
+            return (0, min(b, d))
+        if op in ("xor", "or") and a >= 0 and c >= 0 and max(b, d) < math.inf:
+            return (0, (1 << max(int(max(b, d)).bit_length(), 0)) - 1)
+        if op == "shl" and c == d and c >= 0:
+            return (a * 2**c, b * 2**c)
+        if op == "shr" and c == d and c >= 0:
+            return (_floordiv(a, 2**c), _floordiv(b, 2**c))
+        return UNKNOWN
+
+    # --- divisibility -------------------------------------------------------------------------------------------------
+    def divisor(self, e: Any) -> int:
+        """The greatest known number that divides `e` (0 divides nothing but is divided by all: returns 0)."""
+        if isinstance(e, int):
+            return abs(e)
+        if isinstance(e, Const):
+            return abs(int(e.value)) if not isinstance(e.value, float) else 1
+        if isinstance(e, (Var, Special)):
+            return self.divisors.get(e if isinstance(e, Var) else e.name, 1)
+        if isinstance(e, Cast):
+            return self.divisor(e.a)
+        if isinstance(e, Binary):
+            a, b = self.divisor(e.a), self.divisor(e.b)
+            if e.op in ("add", "sub", "min", "max"):
+                return math.gcd(a, b)
+            if e.op == "mul":
+                return a * b
+            if e.op == "floormod":
+                return math.gcd(a, b)
+            if e.op in ("floordiv", "truncdiv") and isinstance(e.b, Const) and e.b.value > 0 and a % e.b.value == 0:
+                return a // int(e.b.value)
+            if e.op in ("xor", "or"):
+                g = math.gcd(a, b)
+                return g & -g if g else 0
+            if e.op == "shl" and isinstance(e.b, Const):
+                return a << int(e.b.value)
+        if isinstance(e, Select):
+            return math.gcd(self.divisor(e.a), self.divisor(e.b))
+        return 1
+
+    def divides(self, n: int, e: Any) -> bool:
+        """True when `n` surely divides `e`."""
+        return self.divisor(e) % n == 0
+
+    # --- proofs -------------------------------------------------------------------------------------------------------
+    def prove(self, cond: Any) -> bool | None:
+        """True or False when the condition is surely so, None when unknown."""
+        if isinstance(cond, bool):
+            return cond
+        if isinstance(cond, Const):
+            return bool(cond.value)
+        if isinstance(cond, Binary) and cond.op in ("land", "lor"):
+            a, b = self.prove(cond.a), self.prove(cond.b)
+            decisive = cond.op == "lor"
+            if decisive in (a, b):
+                return decisive
+            return (not decisive) if a is not None and b is not None else None
+        if isinstance(cond, Unary) and cond.op == "lnot":
+            inner = self.prove(cond.a)
+            return None if inner is None else not inner
+        if not isinstance(cond, Compare) or not cond.a.dtype.is_int:
+            return None
+        low, high = self.range(linear_difference(cond.a, cond.b, self))
+        return _decide(cond.op, low, high)
+
+    # --- simplification -----------------------------------------------------------------------------------------------
+    def simplify(self, e: Expr) -> Expr:
+        """An equal expression, usually shorter: sums collected, divisions and remainders split, comparisons proven."""
+        if not e._fields:  # type: ignore[attr-defined]
+            return e
+        new = map_children(e, lambda c: self.simplify(c) if isinstance(c, Expr) else c)
+        if isinstance(new, Compare) and new.a.dtype.is_int:
+            known = self.prove(new)
+            return new if known is None else const(known, BOOL)
+        if isinstance(new, Binary) and new.dtype is BOOL:
+            return _simplify_logic(new)
+        if isinstance(new, Binary) and new.dtype.is_int:
+            return self._simplify_int(new)
+        if isinstance(new, Select) and isinstance(new.cond, Const):
+            return new.a if new.cond.value else new.b
+        return new
+
+    def _simplify_int(self, e: Binary) -> Expr:
+        if e.op in ("add", "sub", "mul"):
+            return rebuild(linear(e), e.dtype)
+        if e.op in ("min", "max"):
+            low, high = self.range(linear_difference(e.a, e.b, self))
+            if high <= 0:
+                return e.a if e.op == "min" else e.b
+            if low >= 0:
+                return e.b if e.op == "min" else e.a
+        if e.op in ("floordiv", "floormod") and isinstance(e.b, Const) and e.b.value > 0:
+            return self._simplify_division(e, int(e.b.value))
+        if e.op == "xor" and isinstance(e.b, Const) and e.b.value == 0:
+            return e.a
+        return binary(e.op, e.a, e.b)
+
+    def _simplify_division(self, e: Binary, n: int) -> Expr:
+        """(q·n + r) // n = q + r // n and (q·n + r) % n = r % n, for the part q·n of the sum that n divides."""
+        terms = linear(e.a)
+        whole, rest = {}, {}
+        for atom, factor in terms.items():
+            target = whole if factor * (self.divisor(atom) if atom is not None else 1) % n == 0 else rest
+            target[atom] = factor
+        if None in rest and rest[None] >= n:  # move whole multiples out of the constant
+            whole[None] = rest[None] // n * n
+            rest[None] %= n
+        remainder = rebuild(rest, e.dtype)
+        low, high = self.range(remainder)
+        if e.op == "floormod":
+            if 0 <= low and high < n:
+                return remainder
+            nested = self._nested_mod(remainder, n)
+            return binary("floormod", remainder, const(n, e.dtype)) if nested is None else nested
+        quotient = rebuild({a: f // n for a, f in whole.items() if f % n == 0}, e.dtype)
+        for atom, factor in whole.items():
+            if factor % n:  # the atom itself carries a part of the divisor
+                quotient = quotient + binary("floordiv", rebuild({atom: factor}, e.dtype), const(n, e.dtype))
+        if 0 <= low and high < n:
+            return quotient
+        return quotient + self._nested_div(remainder, n)
+
+    def _nested_div(self, e: Expr, n: int) -> Expr:
+        if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.b, Const) and e.b.value > 0:
+            return binary("floordiv", e.a, const(int(e.b.value) * n, e.dtype))
+        g = math.gcd(*[f for a, f in linear(e).items()], n) if not isinstance(e, Const) else 1
+        if g > 1:  # divide numerator and denominator by what they share
+            return binary("floordiv", rebuild({a: f // g for a, f in linear(e).items()}, e.dtype), const(n // g, e.dtype))
+        return binary("floordiv", e, const(n, e.dtype))
+
+    def _nested_mod(self, e: Expr, n: int) -> Expr | None:
+        if isinstance(e, Binary) and e.op == "floormod" and isinstance(e.b, Const) and int(e.b.value) % n == 0:
+            return self._simplify_division(Binary("floormod", e.a, const(n, e.dtype), dtype=e.dtype), n)
+        return None
+
+
+def _floordiv(a: float, b: float) -> float:
+    return a if math.isinf(a) else a // b
+
+
+def _decide(op: str, low: float, high: float) -> bool | None:
+    """Truth of `difference op 0` when the difference lies in [low, high]."""
+    rules = {
+        "lt": (high < 0, low >= 0),
+        "le": (high <= 0, low > 0),
+        "gt": (low > 0, high <= 0),
+        "ge": (low >= 0, high < 0),
+        "eq": (low == high == 0, low > 0 or high < 0),
+        "ne": (low > 0 or high < 0, low == high == 0),
+    }
+    yes, no = rules[op]
+    return True if yes else False if no else None
+
+
+def _simplify_logic(e: Binary) -> Expr:
+    absorbing = e.op in ("lor", "or")
+    for a, b in ((e.a, e.b), (e.b, e.a)):
+        if isinstance(a, Const):
+            return a if bool(a.value) == absorbing else b
+    return e
+
+
+def linear(e: Expr) -> dict[Expr | None, int]:
+    """`e` as a sum: atom → factor, with the constant under None. Atoms that are structurally equal are merged."""
+    out: dict[Expr | None, int] = {}
+    _collect(e, 1, out)
+    return {atom: factor for atom, factor in out.items() if factor != 0}
+
+
+def _collect(e: Expr, factor: int, out: dict[Expr | None, int]) -> None:
+    if isinstance(e, Const):
+        out[None] = out.get(None, 0) + factor * int(e.value)
+    elif isinstance(e, Binary) and e.op in ("add", "sub"):
+        _collect(e.a, factor, out)
+        _collect(e.b, factor if e.op == "add" else -factor, out)
+    elif isinstance(e, Binary) and e.op == "mul" and isinstance(e.b, Const):
+        _collect(e.a, factor * int(e.b.value), out)
+    elif isinstance(e, Binary) and e.op == "mul" and isinstance(e.a, Const):
+        _collect(e.b, factor * int(e.a.value), out)
+    elif isinstance(e, Binary) and e.op == "shl" and isinstance(e.b, Const):
+        _collect(e.a, factor << int(e.b.value), out)
+    elif isinstance(e, Unary) and e.op == "neg":
+        _collect(e.a, -factor, out)
+    else:
+        for atom in out:
+            if atom is not None and same(atom, e):
+                out[atom] += factor
+                return
+        out[e] = factor
+
+
+def rebuild(terms: Mapping[Expr | None, int], dtype: Any) -> Expr:
+    """The sum as an expression, in the order of its terms, the constant last."""
+    total: Expr | None = None
+    for atom, factor in terms.items():
+        if atom is None or factor == 0:
+            continue
+        if total is None:
+            total = atom * factor
+        elif factor < 0:
+            total = total - atom * -factor
+        else:
+            total = total + atom * factor
+    offset = terms.get(None, 0)
+    if total is None:
+        return const(offset, dtype)
+    return total + offset if offset >= 0 else total - -offset
+
+
+def linear_difference(a: Expr, b: Expr, facts: Facts) -> Expr:
+    """`a - b` with equal terms cancelled."""
+    terms = linear(a)
+    _collect(b, -1, terms)
+    return rebuild({k: f for k, f in terms.items() if f}, a.dtype)
+
+
+def coefficient(e: Expr, var: Var) -> int | None:
+    """How much `e` grows with each step of `var`, when that is constant; None otherwise."""
+    total = 0
+    for atom, factor in linear(e).items():
+        if atom is None:
+            continue
+        if atom is var:
+            total += factor
+        elif mentions(atom, (var,)):
+            return None
+    return total
+
+
+def mentions(e: Any, variables: Iterable[Var]) -> bool:
+    """True when one of the variables occurs in `e`."""
+    wanted = set(variables)
+    stack = [e]
+    while stack:
+        top = stack.pop()
+        if top in wanted:
+            return True
+        for name in getattr(top, "_fields", ()):
+            value = getattr(top, name)
+            if isinstance(value, tuple):
+                stack.extend(v for v in value if hasattr(v, "_fields"))
+            elif hasattr(value, "_fields"):
+                stack.append(value)
+    return False
+
+
+def substitute(e: Any, mapping: Mapping[Any, Any]) -> Any:
+    """`e` (an expression, statement or tuple of them) with variables replaced; constants fold on the way."""
+    if isinstance(e, tuple):
+        return tuple(substitute(item, mapping) for item in e)
+    if isinstance(e, Var):
+        new = mapping.get(e, e)
+        return new if isinstance(new, Expr) else as_expr(new, e.dtype)
+    if not getattr(e, "_fields", ()):
+        return e
+    new = map_children(e, lambda c: substitute(c, mapping))
+    if new is not e and isinstance(new, Binary):
+        return binary(new.op, new.a, new.b) if new.op not in ("land", "lor") else _simplify_logic(new)
+    return new
+
+
+__all__ = ["Facts", "ZERO", "coefficient", "linear", "linear_difference", "mentions", "rebuild", "substitute"]
