@@ -86,7 +86,7 @@ def test_features():
     assert with_feature("cp_async") == hopper_up | {"sm_80", "sm_86", "sm_89"}
     assert with_feature("mfma") == {"gfx90a", "gfx942", "gfx950"}
     assert with_feature("fp8_mma") == hopper_up | {"sm_89", "gfx950"}
-    assert with_feature("multicast") == {"sm_90", "sm_90a", "sm_100a"}
+    assert with_feature("multicast") == {"sm_90a", "sm_100a"}
     with pytest.raises(InternalError, match="wgma"):
         ARCHS["sm_90a"].has("wgma")
 

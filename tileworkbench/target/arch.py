@@ -73,8 +73,7 @@ class Arch:
     registers_per_sm: int
     max_registers_per_thread: int
     register_granularity: int  # registers a warp's allocation is rounded up to
-    warp_granularity: int  # warps of a block are rounded up to this when registers are counted
-    sub_cores: int  # schedulers (SIMDs) of a processor; each has its own register file and matrix unit
+    sub_cores: int  # schedulers (SIMDs) of a processor; each has a quarter of the registers and a matrix unit
     named_barriers: int
     max_cluster: int
     capability: tuple[int, int] | None  # NVIDIA compute capability

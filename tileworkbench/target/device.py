@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Device:
     """One card. `tflops` are dense peaks with fp32 (int32) accumulation at `boost_mhz`, keyed by operand dtype, with
-    "fp32_simt" and "fp64_simt" for the ordinary units; bytes, MHz, GB/s (10^9) and watts elsewhere.
+    "fp32_simt" and "fp64_simt" for the ordinary units;
+    bytes, MHz, GB/s (10^9) and watts elsewhere.
 
+    `peak_mhz` is the clock those peaks are quoted at where that is not `boost_mhz`.
     `sustained_mhz` is the clock under a long matrix load where that is known, else None. Every figure comes from the
     vendor's data sheet unless `sources` names the field."""
 
@@ -26,6 +28,7 @@ class Device:
     power_watts: int
     tflops: tuple[tuple[str, float], ...]
     sustained_mhz: int | None = None
+    peak_mhz: int | None = None
     aliases: tuple[str, ...] = ()
     sources: tuple[tuple[str, str], ...] = field(default=())
 
@@ -40,6 +43,11 @@ class Device:
     def peak(self, dtype: str) -> float | None:
         """Dense TFLOP/s for matrix operands of `dtype` (IR or short spelling), or None when the card has no unit."""
         return dict(self.tflops).get(_SHORT.get(dtype, dtype))
+
+    def flops_per_clock(self, dtype: str) -> float | None:
+        """Dense matrix FLOP a clock of one processor; None when the card has no unit for `dtype`."""
+        peak = self.peak(dtype)
+        return None if peak is None else peak * 1e6 / (self.sm_count * (self.peak_mhz or self.boost_mhz))
 
     @property
     def planning_mhz(self) -> int:

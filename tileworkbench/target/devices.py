@@ -19,7 +19,7 @@ _HOPPER = _flops(fp16=989.4, bf16=989.4, tf32=494.7, fp8=1978.9, int8=1978.9, fp
 _ROWS = (
     Device(
         "H200", "sm_90a", "NVIDIA H200 SXM", 132, 60 * MIB, 141 * 10**9, 4800, 1980, 700, _HOPPER,
-        sustained_mhz=1380, aliases=("h200sxm", "h200nvl"),
+        sustained_mhz=1380, peak_mhz=1830, aliases=("h200sxm", "h200nvl"),
         sources=(
             ("l2_bytes", "measured: what the driver reports on an H200"),
             ("boost_mhz", "recalled: the highest clock; the sheet's 989 TFLOP/s stand for 1830 MHz"),
@@ -28,7 +28,7 @@ _ROWS = (
     ),
     Device(
         "H100", "sm_90a", "NVIDIA H100 SXM5 80GB", 132, 50 * MIB, 80 * GIB, 3350, 1980, 700, _HOPPER,
-        aliases=("h100sxm", "h10080gbhbm3", "h10080gb"), sources=(("boost_mhz", "recalled"),),
+        peak_mhz=1830, aliases=("h100sxm", "h10080gbhbm3", "h10080gb"), sources=(("boost_mhz", "recalled"),),
     ),
     Device(
         "H20", "sm_90a", "NVIDIA H20", 78, 60 * MIB, 96 * GIB, 4000, 1980, 400,
@@ -65,7 +65,9 @@ _ROWS = (
         "B200", "sm_100a", "NVIDIA B200", 148, 126 * MIB, 180 * 10**9, 8000, 1965, 1000,
         # Reached by tensor-memory instructions only; mma.sync on this card is far below (see the latency table).
         _flops(fp16=2250, bf16=2250, tf32=1125, fp8=4500, int8=4500, fp64=40, fp32_simt=80, fp64_simt=40),
-        sources=(("l2_bytes", "recalled"), ("boost_mhz", "recalled"), ("sm_count", "recalled")),
+        peak_mhz=1856,
+        sources=(("l2_bytes", "recalled"), ("peak_mhz", "derived: 8192 FLOP a clock"),
+                 ("boost_mhz", "recalled"), ("sm_count", "recalled")),
     ),
     Device(
         "RTX5090", "sm_120a", "NVIDIA GeForce RTX 5090", 170, 96 * MIB, 32 * GIB, 1792, 2407, 575,

@@ -12,13 +12,13 @@ _SM75 = frozenset({"ldmatrix", "movmatrix", "mma_sync", "int8_mma", "match", "ha
 _SM80 = _SM75 | {"cp_async", "bf16_mma", "tf32_mma", "fp64_mma", "sparse_mma", "redux", "cache_hint"}
 _SM89 = _SM80 | {"fp8_mma", "fp8_cvt"}
 _SM90 = _SM89 | {
-    "stmatrix", "tma", "bulk_copy", "mbarrier", "elect", "proxy_fence", "griddep", "cluster", "multicast",
+    "stmatrix", "tma", "bulk_copy", "mbarrier", "elect", "proxy_fence", "griddep", "cluster",
     "atomic_bf16", "atomic_vec",
 }  # fmt: skip
-_SM90A = _SM90 | {"wgmma", "setmaxnreg"}
-_SM100A = _SM90 | {"setmaxnreg", "tcgen05", "f32x2"}
+_SM90A = _SM90 | {"wgmma", "setmaxnreg", "multicast"}
+_SM100A = _SM90 | {"setmaxnreg", "multicast", "tcgen05", "f32x2"}
 # Consumer Blackwell has the copy engine and its barriers, but a cluster is one block wide there.
-_SM120A = (_SM90 - {"cluster", "multicast"}) | {"setmaxnreg", "scaled_mma", "f32x2"}
+_SM120A = (_SM90 - {"cluster"}) | {"setmaxnreg", "scaled_mma", "f32x2"}
 
 _GFX90A = frozenset({"mfma", "bf16_mma", "fp64_mma", "int8_mma", "lds_direct", "dpp", "atomic_bf16"})
 _GFX942 = _GFX90A | {"fp8_fnuz", "tf32_mma", "sparse_mma", "fp8_cvt", "f32x2"}
@@ -56,7 +56,6 @@ def _nvidia(
         registers_per_sm=65536,
         max_registers_per_thread=255,
         register_granularity=256,
-        warp_granularity=4,
         sub_cores=4,
         named_barriers=16,
         max_cluster=max_cluster,
@@ -85,7 +84,6 @@ def _amd(name: str, family: str, device: str, *, lds: int, lds_granularity: int,
         registers_per_sm=4 * 512 * 64,
         max_registers_per_thread=512,
         register_granularity=8 * 64,
-        warp_granularity=1,
         sub_cores=4,
         named_barriers=0,
         max_cluster=1,
@@ -113,7 +111,6 @@ _CPU = Arch(
     registers_per_sm=65536,
     max_registers_per_thread=255,
     register_granularity=256,
-    warp_granularity=1,
     sub_cores=4,
     named_barriers=16,
     max_cluster=1,

@@ -105,6 +105,7 @@ def _scaled(base: Device, found: FoundDevice) -> Device:
         sm_count=sm_count,
         boost_mhz=mhz,
         sustained_mhz=None,
+        peak_mhz=base.peak_mhz and round(base.peak_mhz * mhz / base.boost_mhz),
         memory_bytes=found.memory_bytes or base.memory_bytes,
         l2_bytes=found.l2_bytes or base.l2_bytes,
         bandwidth_gbs=round(found.bandwidth_gbs, 1) or base.bandwidth_gbs,
