@@ -63,7 +63,7 @@ class KernelArg:
 
 @dataclass(frozen=True)
 class Fact:
-    """An assumption the text was built under (D20): `condition` must be nonzero at launch. A condition may use the
+    """An assumption the text was built under: `condition` must be nonzero at launch. A condition may use the
     symbols `<tensor>.ptr` (address) and `<tensor>.stride<i>` (elements). `text` is what the user is shown."""
 
     condition: Host
