@@ -25,9 +25,7 @@ def test_swizzled_is_what_tma_writes_panel_by_panel(shape, itemsize, span):
     for row in range(rows):
         for column in range(columns):
             panel, inside = divmod(column * itemsize, span)
-            assert table[row, column] * itemsize == panel * panel_bytes + tma_byte(
-                row, inside, span
-            )
+            assert table[row, column] * itemsize == panel * panel_bytes + tma_byte(row, inside, span)
     assert layout.alignment == 8 * span
     assert layout.size * itemsize == columns * itemsize // span * panel_bytes
     assert layout.bijective
@@ -54,9 +52,7 @@ def test_int_array_and_table_agree_and_stay_inside(layout):
 
 
 def test_row_major_and_padded_offsets():
-    assert np.array_equal(
-        SharedLayout.row_major((3, 5)).table(), np.arange(15).reshape(3, 5)
-    )
+    assert np.array_equal(SharedLayout.row_major((3, 5)).table(), np.arange(15).reshape(3, 5))
     padded = SharedLayout.padded((2, 3, 5), 2)
     assert padded.offset(1, 2, 4) == (1 * 3 + 2) * 7 + 4
     assert padded.size == 42
@@ -76,9 +72,7 @@ def test_function_form_with_several_physical_indices_is_row_major_over_them():
 
 
 def test_function_that_branches_on_its_arguments():
-    layout = SharedLayout.from_function(
-        (4, 8), lambda i, j: i * 8 + (j if i < 2 else 7 - j)
-    )
+    layout = SharedLayout.from_function((4, 8), lambda i, j: i * 8 + (j if i < 2 else 7 - j))
     assert layout.table()[1].tolist() == list(range(8, 16))
     assert layout.table()[3].tolist() == list(range(31, 23, -1))
 
@@ -86,9 +80,7 @@ def test_function_that_branches_on_its_arguments():
 def test_equality_is_by_table():
     plain = SharedLayout.row_major((4, 8))
     assert plain == SharedLayout.from_function((4, 8), lambda i, j: i * 8 + j)
-    assert hash(plain) == hash(
-        SharedLayout.from_function((4, 8), lambda i, j: i * 8 + j)
-    )
+    assert hash(plain) == hash(SharedLayout.from_function((4, 8), lambda i, j: i * 8 + j))
     assert plain != SharedLayout.padded((4, 8), 1)
     assert plain != SharedLayout.row_major((8, 4))
     assert SharedLayout.swizzled((8, 64), 2, 128) != SharedLayout.row_major((8, 64))
@@ -119,7 +111,4 @@ def test_impossible_layouts_are_located_errors(make):
 def test_descriptions_name_the_form():
     assert SharedLayout.row_major((4, 4)).describe() == "row-major"
     assert SharedLayout.padded((4, 4), 2).describe() == "row-major, rows padded by 2"
-    assert (
-        SharedLayout.swizzled((8, 128), 2, 128).describe()
-        == "128-byte swizzle, 2 panels of 64 columns"
-    )
+    assert SharedLayout.swizzled((8, 128), 2, 128).describe() == "128-byte swizzle, 2 panels of 64 columns"

@@ -60,30 +60,21 @@ def row_major_coords(index: Any, shape: Sequence[int]) -> tuple[Any, ...]:
     return (rest, *reversed(coords))
 
 
-def evaluate(
-    function: Callable[..., Any], grids: Sequence[IntArray]
-) -> tuple[IntArray, ...]:
+def evaluate(function: Callable[..., Any], grids: Sequence[IntArray]) -> tuple[IntArray, ...]:
     """Values of `function` over index grids, one array per result. A function that cannot take arrays (it branches on
     its arguments, say) is called per element."""
     shape = grids[0].shape if grids else ()
     try:
         result = function(*grids)
     except (TypeError, ValueError):
-        flat = [
-            function(*point)
-            for point in zip(*(grid.ravel().tolist() for grid in grids), strict=True)
-        ]
+        flat = [function(*point) for point in zip(*(grid.ravel().tolist() for grid in grids), strict=True)]
         columns = zip(
             *(value if isinstance(value, tuple | list) else (value,) for value in flat),
             strict=True,
         )
-        return tuple(
-            np.array(column, dtype=np.int32).reshape(shape) for column in columns
-        )
+        return tuple(np.array(column, dtype=np.int32).reshape(shape) for column in columns)
     values = result if isinstance(result, tuple | list) else (result,)
-    return tuple(
-        np.broadcast_to(np.asarray(value), shape).astype(np.int32) for value in values
-    )
+    return tuple(np.broadcast_to(np.asarray(value), shape).astype(np.int32) for value in values)
 
 
 class Distribution:
@@ -124,9 +115,7 @@ class Distribution:
         """Inverse of `register`; polymorphic."""
         raise NotImplementedError
 
-    def coordinate(
-        self, thread: Any, reg_indices: Sequence[Any] = ()
-    ) -> tuple[Any, ...]:
+    def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Coordinates held by `thread` at one index per register loop; polymorphic."""
         raise NotImplementedError
 
@@ -154,9 +143,7 @@ class Distribution:
     def _table(self) -> IntArray:
         thread = np.arange(self.base, self.base + self.threads, dtype=np.int32)[:, None]
         register = np.arange(self.registers, dtype=np.int32)[None, :]
-        columns = np.broadcast_arrays(
-            *self.coords(thread, register), np.zeros((self.threads, self.registers))
-        )[:-1]
+        columns = np.broadcast_arrays(*self.coords(thread, register), np.zeros((self.threads, self.registers)))[:-1]
         return read_only(np.stack(columns, axis=-1).astype(np.int32))
 
     def table(self) -> IntArray:
@@ -199,9 +186,7 @@ class Distribution:
     def describe(self) -> str:
         shape = "×".join(map(str, self.shape)) or "scalar"
         copies = f", {self.replication} replicas" if self.replication > 1 else ""
-        return (
-            f"{shape} over {self.threads} threads × {self.registers} registers{copies}"
-        )
+        return f"{shape} over {self.threads} threads × {self.registers} registers{copies}"
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -40,9 +40,7 @@ class Mode:
     step: int = 0
 
 
-def thread_mode(
-    extent: int, stride: int, dim: int | None = None, step: int = 0
-) -> Mode:
+def thread_mode(extent: int, stride: int, dim: int | None = None, step: int = 0) -> Mode:
     return Mode(extent, "thread", stride, dim, step)
 
 
@@ -92,17 +90,12 @@ class Fragment(Distribution):
 
     def dim_modes(self, dim: int) -> tuple[Mode, ...]:
         """The modes that move along `dim`, smallest step first."""
-        return tuple(
-            sorted((m for m in self.modes if m.dim == dim), key=lambda m: m.step)
-        )
+        return tuple(sorted((m for m in self.modes if m.dim == dim), key=lambda m: m.step))
 
     @cached_property
     def covered(self) -> tuple[int, ...]:
         """Extents that the modes reach: at least the shape."""
-        return tuple(
-            prod(m.extent for m in self.modes if m.dim == dim)
-            for dim in range(self.rank)
-        )
+        return tuple(prod(m.extent for m in self.modes if m.dim == dim) for dim in range(self.rank))
 
     @cached_property
     def guard_dims(self) -> tuple[int, ...]:
@@ -111,9 +104,7 @@ class Fragment(Distribution):
     def check(self) -> None:
         """Prove the bijection structurally; LayoutError names the first gap."""
         for mode in self.modes:
-            if mode.extent < 1 or (
-                mode.dim is not None and not 0 <= mode.dim < self.rank
-            ):
+            if mode.extent < 1 or (mode.dim is not None and not 0 <= mode.dim < self.rank):
                 raise LayoutError(f"{mode} does not fit a tile of shape {self.shape}")
             if mode.dim is None and mode.axis == "reg":
                 raise LayoutError(
@@ -124,18 +115,14 @@ class Fragment(Distribution):
             ("thread", self.thread_modes),
             ("register", self.reg_modes),
         ):
-            _check_radix(
-                f"{axis} strides", [(m.stride, m.extent) for m in reversed(modes)]
-            )
+            _check_radix(f"{axis} strides", [(m.stride, m.extent) for m in reversed(modes)])
         for dim in range(self.rank):
             _check_radix(
                 f"steps along dimension {dim}",
                 [(m.step, m.extent) for m in self.dim_modes(dim)],
             )
             if self.covered[dim] < self.shape[dim]:
-                raise LayoutError(
-                    f"the modes cover {self.covered[dim]} of {self.shape[dim]} along dimension {dim}"
-                )
+                raise LayoutError(f"the modes cover {self.covered[dim]} of {self.shape[dim]} along dimension {dim}")
 
     def thread_digits(self, thread: Any) -> tuple[Any, ...]:
         """The index of each thread mode, in the order of `thread_modes`; polymorphic."""
@@ -146,19 +133,12 @@ class Fragment(Distribution):
         return split_index(register, [(m.stride, m.extent) for m in self.reg_modes])
 
     def register(self, reg_indices: Sequence[Any]) -> Any:
-        return weighted_sum(
-            [(i, m.stride) for i, m in zip(reg_indices, self.reg_modes, strict=True)]
-        )
+        return weighted_sum([(i, m.stride) for i, m in zip(reg_indices, self.reg_modes, strict=True)])
 
-    def coordinate(
-        self, thread: Any, reg_indices: Sequence[Any] = ()
-    ) -> tuple[Any, ...]:
+    def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
         indices = (*self.thread_digits(thread), *reg_indices)
         placed = list(zip(indices, self.modes, strict=True))
-        return tuple(
-            weighted_sum([(i, m.step) for i, m in placed if m.dim == dim])
-            for dim in range(self.rank)
-        )
+        return tuple(weighted_sum([(i, m.step) for i, m in placed if m.dim == dim]) for dim in range(self.rank))
 
     def owner(self, *coords: Any) -> tuple[Any, Any]:
         terms: dict[str, list[tuple[Any, int]]] = {"thread": [], "reg": []}
@@ -192,18 +172,12 @@ class Fragment(Distribution):
     @cached_property
     def replica_offsets(self) -> tuple[int, ...]:
         """Thread distances from replica 0 to each replica, 0 first."""
-        axes = [
-            [i * m.stride for i in range(m.extent)]
-            for m in self.thread_modes
-            if m.dim is None
-        ]
+        axes = [[i * m.stride for i in range(m.extent)] for m in self.thread_modes if m.dim is None]
         return tuple(sum(offsets) for offsets in product(*axes))
 
     def replica_threads(self, *coords: Any) -> list[Any]:
         thread, _ = self.owner(*coords)
-        return [
-            thread + offset if offset else thread for offset in self.replica_offsets
-        ]
+        return [thread + offset if offset else thread for offset in self.replica_offsets]
 
     def locate(self, thread: Any, *coords: Any) -> tuple[Any, Any]:
         owner, register = self.owner(*coords)
@@ -258,7 +232,4 @@ def same(a: Distribution, b: Distribution) -> bool:
     ):
         return False
     valid = a.valid()
-    return bool(
-        np.array_equal(valid, b.valid())
-        and np.array_equal(a.table()[valid], b.table()[valid])
-    )
+    return bool(np.array_equal(valid, b.valid()) and np.array_equal(a.table()[valid], b.table()[valid]))

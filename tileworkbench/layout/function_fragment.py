@@ -41,20 +41,13 @@ class FunctionFragment(Distribution):
         self.shape = tuple(int(extent) for extent in shape)
         self._replicate = replicate
         grids = list(np.indices(self.shape, dtype=np.int32))
-        copies = [
-            [*grids, np.full(self.shape, rep, np.int32)] if replicate > 1 else grids
-            for rep in range(replicate)
-        ]
-        self.owner_threads = read_only(
-            np.stack([_single(thread_fn, grid, "thread") for grid in copies])
-        )
+        copies = [[*grids, np.full(self.shape, rep, np.int32)] if replicate > 1 else grids for rep in range(replicate)]
+        self.owner_threads = read_only(np.stack([_single(thread_fn, grid, "thread") for grid in copies]))
         self.owner_registers = read_only(_single(index_fn, grids, "register"))
         self._check()
 
     def _check(self) -> None:
-        places = (
-            self.owner_threads.astype(np.int64) * self.registers + self.owner_registers
-        )
+        places = self.owner_threads.astype(np.int64) * self.registers + self.owner_registers
         if np.unique(places).size != places.size:
             raise LayoutError(
                 f"the fragment function puts two elements of {self.shape} into one register of one thread",
@@ -95,15 +88,10 @@ class FunctionFragment(Distribution):
     def register_digits(self, register: Any) -> tuple[Any, ...]:
         return (register,) if self.reg_extents else ()
 
-    def coordinate(
-        self, thread: Any, reg_indices: Sequence[Any] = ()
-    ) -> tuple[Any, ...]:
+    def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
         """By table: ints and NumPy arrays only. Where there is no element the coordinates are -1."""
         register = self.register(reg_indices)
-        if not all(
-            isinstance(index, int | np.integer | np.ndarray)
-            for index in (thread, register)
-        ):
+        if not all(isinstance(index, int | np.integer | np.ndarray) for index in (thread, register)):
             raise LayoutError(
                 "a fragment given by functions has no closed form",
                 rule="generated code needs modes",
@@ -127,17 +115,13 @@ class FunctionFragment(Distribution):
         )
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, FunctionFragment) and self._key == other._key
-        )
+        return self is other or (isinstance(other, FunctionFragment) and self._key == other._key)
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
-def _single(
-    function: Callable[..., Any], grids: Sequence[IntArray], what: str
-) -> IntArray:
+def _single(function: Callable[..., Any], grids: Sequence[IntArray], what: str) -> IntArray:
     values = evaluate(function, grids)
     if len(values) != 1 or values[0].min() < 0:
         raise LayoutError(f"the {what} function must give one index of 0 or more")
@@ -157,10 +141,7 @@ def fragment_from_function(
 
 def fit_modes(source: Distribution) -> Fragment | None:
     """The mode form of any map, or None when it has none. Exact: the result's table is compared with the source's."""
-    if (
-        not source.valid().all()
-        or source.threads * source.registers != prod(source.shape) * source.replication
-    ):
+    if not source.valid().all() or source.threads * source.registers != prod(source.shape) * source.replication:
         return None
     table = source.table()
     if table[0, 0].any():
@@ -190,8 +171,6 @@ def _line_modes(line: IntArray, axis: Axis) -> list[Mode] | None:
         if count % (stride * extent):
             return None
         dim = int(moved[0]) if moved.size else None
-        modes.append(
-            Mode(extent, axis, stride, dim, int(step[moved[0]]) if moved.size else 0)
-        )
+        modes.append(Mode(extent, axis, stride, dim, int(step[moved[0]]) if moved.size else 0))
         stride *= extent
     return modes

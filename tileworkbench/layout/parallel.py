@@ -70,21 +70,15 @@ class LinearLoop(Distribution):
 
     def register_digits(self, register: Any) -> tuple[Any, ...]:
         step, lane = row_major_coords(register, (self.steps, self.vector))
-        return tuple(
-            d for d, extent in ((step, self.steps), (lane, self.vector)) if extent > 1
-        )
+        return tuple(d for d, extent in ((step, self.steps), (lane, self.vector)) if extent > 1)
 
     def linear(self, thread: Any, reg_indices: Sequence[Any] = ()) -> Any:
         """Row-major iteration number; polymorphic."""
         local = thread - self.base if self.base else thread
         step, lane = self._step_and_lane(reg_indices)
-        return row_major_index(
-            (step, local, lane), (self.steps, self.thread_count, self.vector)
-        )
+        return row_major_index((step, local, lane), (self.steps, self.thread_count, self.vector))
 
-    def coordinate(
-        self, thread: Any, reg_indices: Sequence[Any] = ()
-    ) -> tuple[Any, ...]:
+    def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
         return row_major_coords(self.linear(thread, reg_indices), self.shape)
 
     def guards(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -92,9 +86,7 @@ class LinearLoop(Distribution):
 
     def owner(self, *coords: Any) -> tuple[Any, Any]:
         linear = row_major_index(coords, self.shape)
-        step, local, lane = row_major_coords(
-            linear, (self.steps, self.thread_count, self.vector)
-        )
+        step, local, lane = row_major_coords(linear, (self.steps, self.thread_count, self.vector))
         register = row_major_index((step, lane), (self.steps, self.vector))
         return (local + self.base if self.base else local), register
 
@@ -103,9 +95,7 @@ class LinearLoop(Distribution):
 
 
 @cache
-def loop_layout(
-    shape: tuple[int, ...], threads: int, vector: int = 1
-) -> Fragment | LinearLoop:
+def loop_layout(shape: tuple[int, ...], threads: int, vector: int = 1) -> Fragment | LinearLoop:
     """The loop over `shape` on `threads` threads with runs of `vector` iterations of the last dimension per thread.
 
     The vector shrinks to a divisor of the last extent. LayoutError for an empty loop or no threads.
@@ -118,17 +108,13 @@ def loop_layout(
     run = gcd(vector, shape[-1])
     size = prod(shape)
     if size % (threads * run) == 0:
-        modes = _aligned_modes(
-            shape, [("reg", run), ("thread", threads), ("reg", size // (threads * run))]
-        )
+        modes = _aligned_modes(shape, [("reg", run), ("thread", threads), ("reg", size // (threads * run))])
         if modes is not None:
             return Fragment(shape, modes)
     return LinearLoop(shape, threads, run)
 
 
-def _aligned_modes(
-    shape: tuple[int, ...], sections: list[tuple[Axis, int]]
-) -> tuple[Mode, ...] | None:
+def _aligned_modes(shape: tuple[int, ...], sections: list[tuple[Axis, int]]) -> tuple[Mode, ...] | None:
     """Modes of the row-major index cut both into sections and into dimensions; None when the cuts do not nest."""
     axis_cuts, dim_cuts = [1], [1]
     for _, extent in sections:

@@ -45,9 +45,7 @@ class SharedLayout:
     @cached_property
     def _table(self) -> IntArray:
         grid = np.indices(self.shape, dtype=np.int32)
-        return read_only(
-            np.broadcast_to(self.offset(*grid), self.shape).astype(np.int32)
-        )
+        return read_only(np.broadcast_to(self.offset(*grid), self.shape).astype(np.int32))
 
     def table(self) -> IntArray:
         """Offsets as int32 of the tile's shape, read-only."""
@@ -65,11 +63,7 @@ class SharedLayout:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, SharedLayout)
-            and self.shape == other.shape
-            and self._key == other._key
-        )
+        return isinstance(other, SharedLayout) and self.shape == other.shape and self._key == other._key
 
     @cached_property
     def _hash(self) -> int:
@@ -97,9 +91,7 @@ class SharedLayout:
         return _swizzled(_extents(shape), itemsize, span)
 
     @staticmethod
-    def from_function(
-        shape: Sequence[int], function: Callable[..., Any]
-    ) -> FunctionLayout:
+    def from_function(shape: Sequence[int], function: Callable[..., Any]) -> FunctionLayout:
         """The expression form: `function(*coords)` gives an offset or a tuple of physical indices."""
         return FunctionLayout(_extents(shape), function)
 
@@ -107,9 +99,7 @@ class SharedLayout:
 class StridedLayout(SharedLayout):
     """Offset = sum of coordinate * stride."""
 
-    def __init__(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], size: int
-    ) -> None:
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> None:
         self.shape, self.strides, self.size = shape, strides, size
 
     def offset(self, *coords: Any) -> Any:
@@ -143,20 +133,12 @@ class SwizzledLayout(SharedLayout):
         inside = column % self.panel_columns if self.panels > 1 else column
         phase = (row // shared_rows if shared_rows > 1 else row) % phases
         slice_ = row_major_index(lead, self.shape[:-2])
-        start = weighted_sum(
-            [(slice_, self.panels * self.panel_size), (panel, self.panel_size)]
-        )
-        place = row * self.panel_columns + (
-            inside ^ (phase * (CHUNK_BYTES // self.itemsize))
-        )
+        start = weighted_sum([(slice_, self.panels * self.panel_size), (panel, self.panel_size)])
+        place = row * self.panel_columns + (inside ^ (phase * (CHUNK_BYTES // self.itemsize)))
         return place if isinstance(start, int) and start == 0 else start + place
 
     def describe(self) -> str:
-        panels = (
-            f", {self.panels} panels of {self.panel_columns} columns"
-            if self.panels > 1
-            else ""
-        )
+        panels = f", {self.panels} panels of {self.panel_columns} columns" if self.panels > 1 else ""
         return f"{self.span}-byte swizzle{panels}"
 
 
@@ -182,11 +164,7 @@ class FunctionLayout(SharedLayout):
 
     @cached_property
     def _table(self) -> IntArray:
-        return read_only(
-            np.ascontiguousarray(
-                row_major_index(self._places, self.physical_shape), dtype=np.int32
-            )
-        )
+        return read_only(np.ascontiguousarray(row_major_index(self._places, self.physical_shape), dtype=np.int32))
 
     def describe(self) -> str:
         return "expression"
@@ -215,9 +193,7 @@ def _swizzled(shape: tuple[int, ...], itemsize: int, span: int) -> SwizzledLayou
 
 def _check_swizzle(shape: tuple[int, ...], itemsize: int, span: int) -> None:
     if len(shape) < 2:
-        raise LayoutError(
-            f"a swizzled tile of shape {shape}", rule="a swizzle needs rows and columns"
-        )
+        raise LayoutError(f"a swizzled tile of shape {shape}", rule="a swizzle needs rows and columns")
     if span not in SWIZZLE_PHASES or itemsize not in (1, 2, 4, 8, 16):
         raise LayoutError(
             f"span {span} bytes, elements of {itemsize} bytes",

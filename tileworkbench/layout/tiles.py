@@ -1,0 +1,87 @@
+"""Operand fragments of whole block tiles: one atom repeated over registers, then over warps.
+
+Warps (or warpgroups) are numbered with M fastest: unit = unit_m + units_m * unit_n. Each owns a contiguous block of the
+tile. Registers of one instruction are consecutive; instructions follow row-major over (M, N), (M, K) or (N, K), K and N
+fastest. Operands are replicated over the units that need the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from tileworkbench.errors import LayoutError
+from tileworkbench.layout.atoms import Atom, Family
+from tileworkbench.layout.fragment import Fragment
+from tileworkbench.layout.mfma import mfma_atoms
+from tileworkbench.layout.mma import mma_atoms
+from tileworkbench.layout.transform import repeat, replicate, tile
+from tileworkbench.layout.wgmma import wgmma_a_fragment, wgmma_accumulator_fragment, wgmma_atoms
+
+
+@cache
+def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Family | None = None) -> tuple[Atom, ...]:
+    """The instructions of `arch` for these dtypes, greatest K first, then greatest M and N."""
+    wanted = (a_dtype, b_dtype, c_dtype)
+    rows = [
+        atom
+        for atom in (*wgmma_atoms(), *mma_atoms(), *mfma_atoms())
+        if (atom.a_dtype, atom.b_dtype, atom.c_dtype) == wanted
+        and family in (None, atom.family)
+        and atom.supports(arch)
+    ]
+    return tuple(sorted(rows, key=lambda atom: (-atom.k, -atom.m, -atom.n)))
+
+
+def _spread(fragment: Fragment, shape: Sequence[int], units_m: int, units_n: int, along: tuple[bool, bool]) -> Fragment:
+    """`fragment` tiled to `shape`; dimension 0 is cut over the M units and 1 (or 0, for B) over the N units."""
+    splits = [units_m if along[0] else units_n, units_n if all(along) else 1]
+    for dim in range(2):
+        if shape[dim] % (fragment.shape[dim] * splits[dim]):
+            raise LayoutError(
+                f"a tile of {tuple(shape)} over {units_m} × {units_n} warps or warpgroups",
+                rule=f"extent {dim} is a multiple of {fragment.shape[dim]} × {splits[dim]}",
+            )
+    times = [shape[dim] // (fragment.shape[dim] * splits[dim]) for dim in range(2)]
+    own = tile(fragment, times)
+    own = repeat(own, 0, units_m, "thread") if along[0] else replicate(own, units_m)
+    if not along[1]:
+        return replicate(own, units_n)
+    return repeat(own, 1 if along[0] else 0, units_n, "thread")
+
+
+@cache
+def accumulator(atom: Atom, shape: tuple[int, int], units_m: int, units_n: int) -> Fragment:
+    """C (M, N) of a block; units are warps, for wgmma warpgroups."""
+    return _spread(atom.c, shape, units_m, units_n, (True, True))
+
+
+@cache
+def operand_a(atom: Atom, shape: tuple[int, int], units_m: int, units_n: int) -> Fragment:
+    """A (M, K) of a block, replicated over the N units."""
+    if atom.a is None:
+        raise LayoutError(f"{atom.instruction} takes A from shared memory only")
+    return _spread(atom.a, shape, units_m, units_n, (True, False))
+
+
+@cache
+def operand_b(atom: Atom, shape: tuple[int, int], units_m: int, units_n: int) -> Fragment:
+    """B (N, K) of a block, replicated over the M units."""
+    if atom.b is None:
+        raise LayoutError(f"{atom.instruction} takes B from shared memory only")
+    return _spread(atom.b, shape, units_m, units_n, (False, True))
+
+
+@cache
+def wgmma_accumulator(
+    shape: tuple[int, int], warpgroups_m: int, warpgroups_n: int = 1, n_inst: int | None = None
+) -> Fragment:
+    """D (M, N) of a block in instructions of N = n_inst, by default the whole width of one warpgroup."""
+    n = n_inst or shape[1] // warpgroups_n
+    return _spread(wgmma_accumulator_fragment(n), shape, warpgroups_m, warpgroups_n, (True, True))
+
+
+@cache
+def wgmma_operand_a(dtype: str, shape: tuple[int, int], warpgroups_m: int, warpgroups_n: int = 1) -> Fragment:
+    """A (M, K) of a block from registers."""
+    return _spread(wgmma_a_fragment(dtype), shape, warpgroups_m, warpgroups_n, (True, False))

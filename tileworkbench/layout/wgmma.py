@@ -1,0 +1,62 @@
+"""wgmma rows: one warpgroup, B (and usually A) from shared memory by descriptor, D in registers. Figures: PTX ISA,
+"Matrix fragments for wgmma.mma_async.m64nNk*": warp w of the group owns rows 16 w … 16 w + 15, laid out as mma.sync."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+from tileworkbench.errors import LayoutError
+from tileworkbench.layout.atoms import BITS, Atom
+from tileworkbench.layout.fragment import Fragment
+from tileworkbench.layout.mma import FP8, INTEGERS, PTX_TYPE, accumulator_fragment, operand_fragment
+from tileworkbench.layout.transform import repeat
+
+# pairs of (A, B) and the accumulators they allow; K is always 32 bytes
+ROWS = (
+    ((("float16", "float16"),), ("float16", "float32")),
+    ((("bfloat16", "bfloat16"),), ("float32",)),
+    ((("tfloat32", "tfloat32"),), ("float32",)),
+    (tuple(product(FP8, FP8)), ("float16", "float32")),
+    (tuple(product(INTEGERS, INTEGERS)), ("int32",)),
+)
+K_BYTES = 32
+ARCHS = ("sm_90a",)
+
+
+def wgmma_n(dtype: str) -> tuple[int, ...]:
+    """Legal N: multiples of 8 up to 256; integers above 32 only by 16."""
+    return tuple(n for n in range(8, 257, 8) if dtype not in INTEGERS or n <= 32 or n % 16 == 0)
+
+
+def wgmma_accumulator_fragment(n: int) -> Fragment:
+    """D (64, n) of one warpgroup."""
+    return repeat(repeat(accumulator_fragment(16), 0, 4, "thread"), 1, n // 8)
+
+
+def wgmma_a_fragment(dtype: str) -> Fragment:
+    """A (64, K) from registers of one warpgroup."""
+    return repeat(operand_fragment(16, K_BYTES * 8 // BITS[dtype], BITS[dtype]), 0, 4, "thread")
+
+
+@cache
+def wgmma_atom(n: int, a_dtype: str, b_dtype: str, c_dtype: str) -> Atom:
+    """The row for one N; LayoutError when no instruction has these dtypes or this N."""
+    if not any((a_dtype, b_dtype) in pairs and c_dtype in accumulators for pairs, accumulators in ROWS):
+        raise LayoutError(f"wgmma of {a_dtype} and {b_dtype} into {c_dtype}", rule="no such instruction")
+    if n not in wgmma_n(a_dtype):
+        raise LayoutError(f"wgmma with N = {n}", rule="N is a multiple of 8 (integers above 32: of 16) up to 256")
+    k = K_BYTES * 8 // BITS[a_dtype]
+    name = f"wgmma.mma_async.sync.aligned.m64n{n}k{k}.{PTX_TYPE[c_dtype]}.{PTX_TYPE[a_dtype]}.{PTX_TYPE[b_dtype]}"
+    a, c = wgmma_a_fragment(a_dtype), wgmma_accumulator_fragment(n)
+    return Atom(name, "wgmma", 64, n, k, a_dtype, b_dtype, c_dtype, 128, a, None, c, archs=ARCHS)
+
+
+@cache
+def wgmma_atoms() -> tuple[Atom, ...]:
+    """Every wgmma row."""
+    rows = []
+    for pairs, accumulators in ROWS:
+        for (a_dtype, b_dtype), c_dtype in product(pairs, accumulators):
+            rows += [wgmma_atom(n, a_dtype, b_dtype, c_dtype) for n in wgmma_n(a_dtype)]
+    return tuple(rows)
