@@ -14,6 +14,7 @@ from tileworkbench.layout import (
     conversion,
     find_atoms,
     global_vector_width,
+    keeps_rows,
     local_registers,
     loop_layout,
     matrix_fragment,
@@ -107,6 +108,15 @@ def test_ldmatrix_delivers_the_fragment(fragment, dim, itemsize, expected):
 )
 def test_fragments_that_ldmatrix_cannot_move(fragment, dim, itemsize):
     assert matrix_move(fragment, dim, itemsize) is None
+
+
+def test_which_layouts_keep_rows_of_16_bytes():
+    assert keeps_rows(SharedLayout.row_major((64, 64)), 1, 2)
+    assert keeps_rows(SharedLayout.padded((64, 64), 8), 1, 2)
+    assert not keeps_rows(SharedLayout.padded((64, 64), 4), 1, 2)
+    assert not keeps_rows(SharedLayout.row_major((64, 64)), 0, 2)
+    assert not keeps_rows(SharedLayout.row_major((64, 12)), 1, 2)
+    assert all(keeps_rows(SharedLayout.swizzled((64, 128), 2, span), 1, 2) for span in (32, 64, 128))
 
 
 def brute_ways(addresses, width):

@@ -115,7 +115,10 @@ def test_wgmma_rows():
     atom = wgmma_atom(128, "float8_e4m3fn", "float8_e5m2", "float16")
     assert atom.instruction == "wgmma.mma_async.sync.aligned.m64n128k32.f16.e4m3.e5m2"
     assert atom.registers32("c") == 32 and atom.b is None
-    assert all(a.supports("sm_90a") and not a.supports("sm_100a") for a in wgmma_atoms())
+    rows = wgmma_atoms("bfloat16", "bfloat16", "float32")
+    assert [a.n for a in rows] == list(wgmma_n("bfloat16"))
+    assert all(a.supports("sm_90a") and not a.supports("sm_100a") for a in rows)
+    assert wgmma_atoms("float64", "float64", "float64") == ()
     with pytest.raises(LayoutError):
         wgmma_atom(12, "float16", "float16", "float32")
     with pytest.raises(LayoutError):

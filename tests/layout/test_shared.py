@@ -86,6 +86,15 @@ def test_equality_is_by_table():
     assert SharedLayout.swizzled((8, 64), 2, 128) != SharedLayout.row_major((8, 64))
 
 
+def test_inverse_table_finds_every_element_and_marks_padding():
+    for layout in (SharedLayout.padded((6, 10), 3), SharedLayout.swizzled((2, 12, 64), 2, 64)):
+        inverse = layout.inverse_table()
+        held = inverse[:, 0] >= 0
+        assert held.sum() == np.prod(layout.shape)
+        for offset in np.flatnonzero(held):
+            assert layout.offset(*inverse[offset].tolist()) == offset
+
+
 def test_function_that_is_not_injective_says_so():
     assert not SharedLayout.from_function((4, 8), lambda i, j: i + j).bijective
 

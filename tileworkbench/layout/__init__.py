@@ -16,7 +16,7 @@ from tileworkbench.layout.distribution import Distribution
 from tileworkbench.layout.fragment import Fragment, Mode, reg_mode, replicated, same, thread_mode
 from tileworkbench.layout.function_fragment import FunctionFragment, fit_modes, fragment_from_function
 from tileworkbench.layout.layout import Layout, coalesce, concat
-from tileworkbench.layout.ldmatrix import MatrixMove, matrix_fragment, matrix_move
+from tileworkbench.layout.ldmatrix import MatrixMove, keeps_rows, matrix_fragment, matrix_move
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
 from tileworkbench.layout.parallel import LinearLoop, loop_layout
@@ -81,6 +81,7 @@ __all__ = [
     "fit_modes",
     "fragment_from_function",
     "global_vector_width",
+    "keeps_rows",
     "left_inverse",
     "local_registers",
     "logical_divide",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tileworkbench.layout.fragment import Fragment, reg_mode, thread_mode
+from tileworkbench.layout.shared import SharedLayout
 
 ROW_BYTES = 16
 ROWS = 8
@@ -68,7 +69,7 @@ class MatrixMove:
 
 @cache
 def matrix_move(fragment: Fragment, dim: int, itemsize: int) -> MatrixMove | None:
-    """The widest ldmatrix/stmatrix that moves `fragment` when `dim` is contiguous in shared memory, or None.
+    """The widest ldmatrix/stmatrix that moves `fragment` when the shared layout `keeps_rows` along `dim`, or None.
 
     Proven by table: each 16-byte row must be 16 / itemsize consecutive elements along `dim`, starting at a multiple
     of their number.
@@ -81,6 +82,16 @@ def matrix_move(fragment: Fragment, dim: int, itemsize: int) -> MatrixMove | Non
             words = fragment.registers // packed
             return MatrixMove(fragment, next(n for n in (4, 2, 1) if words % n == 0), trans, dim, itemsize)
     return None
+
+
+@cache
+def keeps_rows(layout: SharedLayout, dim: int, itemsize: int) -> bool:
+    """Whether `layout` stores every aligned run of 16 bytes along `dim` in one piece at a multiple of 16 bytes."""
+    run = ROW_BYTES // itemsize
+    if layout.shape[dim] % run:
+        return False
+    rows = np.moveaxis(layout.table(), dim, -1).reshape(-1, run)
+    return bool((np.diff(rows, axis=1) == 1).all()) and not (rows[:, 0] % run).any()
 
 
 def _rows_are_runs(fragment: Fragment, dim: int, packed: int, trans: bool) -> bool:

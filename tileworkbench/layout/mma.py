@@ -45,6 +45,7 @@ ROWS = (
 )
 
 
+@cache
 def operand_fragment(rows: int, k: int, bits: int) -> Fragment:
     """A (M, K) or B (N, K) of one warp: `rows` is 8 or 16."""
     packed = max(32 // bits, 1)
@@ -55,6 +56,7 @@ def operand_fragment(rows: int, k: int, bits: int) -> Fragment:
     return Fragment((rows, k), tuple(modes))
 
 
+@cache
 def accumulator_fragment(rows: int) -> Fragment:
     """C and D (M, 8) of one warp."""
     pair = reg_mode(2, 1, 1, 1)

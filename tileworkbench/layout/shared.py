@@ -51,6 +51,12 @@ class SharedLayout:
         """Offsets as int32 of the tile's shape, read-only."""
         return self._table
 
+    def inverse_table(self) -> IntArray:
+        """Coordinates by offset as int32 (size, rank); -1 where nothing lies (padding)."""
+        inverse = np.full((self.size, len(self.shape)), -1, dtype=np.int32)
+        inverse[self.table()] = np.moveaxis(np.indices(self.shape, dtype=np.int32), 0, -1)
+        return inverse
+
     @property
     def bijective(self) -> bool:
         """No two elements share a place. A user's expression may break this."""

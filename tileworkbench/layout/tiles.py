@@ -25,7 +25,7 @@ def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Fami
     wanted = (a_dtype, b_dtype, c_dtype)
     rows = [
         atom
-        for atom in (*wgmma_atoms(), *mma_atoms(), *mfma_atoms())
+        for atom in (*wgmma_atoms(*wanted), *mma_atoms(), *mfma_atoms())
         if (atom.a_dtype, atom.b_dtype, atom.c_dtype) == wanted
         and family in (None, atom.family)
         and atom.supports(arch)

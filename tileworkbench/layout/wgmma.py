@@ -29,20 +29,26 @@ def wgmma_n(dtype: str) -> tuple[int, ...]:
     return tuple(n for n in range(8, 257, 8) if dtype not in INTEGERS or n <= 32 or n % 16 == 0)
 
 
+@cache
 def wgmma_accumulator_fragment(n: int) -> Fragment:
     """D (64, n) of one warpgroup."""
     return repeat(repeat(accumulator_fragment(16), 0, 4, "thread"), 1, n // 8)
 
 
+@cache
 def wgmma_a_fragment(dtype: str) -> Fragment:
     """A (64, K) from registers of one warpgroup."""
     return repeat(operand_fragment(16, K_BYTES * 8 // BITS[dtype], BITS[dtype]), 0, 4, "thread")
 
 
+def wgmma_takes(a_dtype: str, b_dtype: str, c_dtype: str) -> bool:
+    return any((a_dtype, b_dtype) in pairs and c_dtype in accumulators for pairs, accumulators in ROWS)
+
+
 @cache
 def wgmma_atom(n: int, a_dtype: str, b_dtype: str, c_dtype: str) -> Atom:
     """The row for one N; LayoutError when no instruction has these dtypes or this N."""
-    if not any((a_dtype, b_dtype) in pairs and c_dtype in accumulators for pairs, accumulators in ROWS):
+    if not wgmma_takes(a_dtype, b_dtype, c_dtype):
         raise LayoutError(f"wgmma of {a_dtype} and {b_dtype} into {c_dtype}", rule="no such instruction")
     if n not in wgmma_n(a_dtype):
         raise LayoutError(f"wgmma with N = {n}", rule="N is a multiple of 8 (integers above 32: of 16) up to 256")
@@ -53,10 +59,8 @@ def wgmma_atom(n: int, a_dtype: str, b_dtype: str, c_dtype: str) -> Atom:
 
 
 @cache
-def wgmma_atoms() -> tuple[Atom, ...]:
-    """Every wgmma row."""
-    rows = []
-    for pairs, accumulators in ROWS:
-        for (a_dtype, b_dtype), c_dtype in product(pairs, accumulators):
-            rows += [wgmma_atom(n, a_dtype, b_dtype, c_dtype) for n in wgmma_n(a_dtype)]
-    return tuple(rows)
+def wgmma_atoms(a_dtype: str, b_dtype: str, c_dtype: str) -> tuple[Atom, ...]:
+    """The rows of these dtypes, one for each N; empty when wgmma does not take them."""
+    if not wgmma_takes(a_dtype, b_dtype, c_dtype):
+        return ()
+    return tuple(wgmma_atom(n, a_dtype, b_dtype, c_dtype) for n in wgmma_n(a_dtype))
