@@ -179,9 +179,25 @@ class Facts:
                 return e.b if e.op == "min" else e.a
         if e.op in ("floordiv", "floormod") and isinstance(e.b, Const) and e.b.value > 0:
             return self._simplify_division(e, int(e.b.value))
-        if e.op == "xor" and isinstance(e.b, Const) and e.b.value == 0:
-            return e.a
+        if e.op == "xor":
+            return self._simplify_xor(e)
         return binary(e.op, e.a, e.b)
+
+    def _simplify_xor(self, e: Binary) -> Expr:
+        """(q + r) ^ b = (q ^ b) + r when a power of two n divides q and b, and 0 <= r < n."""
+        g = self.divisor(e.b)
+        n = g & -g
+        if n <= 1:
+            return e.a if isinstance(e.b, Const) and e.b.value == 0 else binary("xor", e.a, e.b)
+        high, low = {}, {}
+        for atom, factor in linear(e.a).items():
+            whole = factor * (self.divisor(atom) if atom is not None else 1) % n == 0
+            (high if whole else low)[atom] = factor
+        rest = rebuild(low, e.dtype)
+        a, b = self.range(rest)
+        if not (low and 0 <= a and b < n):
+            return binary("xor", e.a, e.b)
+        return binary("xor", rebuild(high, e.dtype), e.b) + rest
 
     def _simplify_division(self, e: Binary, n: int) -> Expr:
         """(q·n + r) // n = q + r // n and (q·n + r) % n = r % n, for the part q·n of the sum that n divides."""

@@ -1,0 +1,126 @@
+"""What an op is given when it is emitted: names for registers and shared places, and nothing that synchronises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.arith import Facts
+from ..ir.dtype import DType
+from ..ir.expr import Buffer, Expr, Special, Value, Var, as_expr, compare, const, logical
+from ..ir.instr import Addr, Bar, Elect, Reg
+from ..ir.kernel import Assumed, TmaMap
+from ..ir.stmt import ZERO, Stmt
+from ..target import Target
+
+
+@dataclass
+class Context:
+    """The emission context of one role. `version` maps ring buffers to the index expression of the version they mean
+    now; `bar` is the barrier that asynchronous copies of the current channel complete on."""
+
+    target: Target
+    facts: Facts
+    layouts: Mapping[Buffer, Any]
+    role: str = "main"
+    warps: int = 4
+    single: bool = False  # already inside one elected thread
+    bar: Bar | None = None
+    version: dict[Buffer, Expr] = field(default_factory=dict)
+    storage: dict[Buffer, Buffer] = field(default_factory=dict)  # tile-level buffer -> thread-level buffer
+    maps: dict[Any, TmaMap] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    assumed: list[Assumed] = field(default_factory=list)
+    created: list[Buffer] = field(default_factory=list)
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.target.arch.warp_size
+
+    @property
+    def thread(self) -> Expr:
+        return Special("role_thread")
+
+    def name(self, base: str) -> str:
+        """A name not given out before."""
+        n = self.names.get(base, 0)
+        self.names[base] = n + 1
+        return base if n == 0 else f"{base}_{n}"
+
+    def var(self, base: str) -> Var:
+        return Var(self.name(base))
+
+    def registers(self, base: str, count: int, dtype: DType) -> Buffer:
+        """New registers of each thread: `count` elements of `dtype`."""
+        made = Buffer(self.name(base), (count,), dtype, "reg")
+        self.created.append(made)
+        return made
+
+    def reg(self, buffer: Buffer) -> Buffer:
+        """The registers that hold this thread's part of a fragment, local or var buffer."""
+        made = self.storage.get(buffer)
+        if made is None:
+            if buffer.space == "fragment":
+                layout = self.layouts.get(buffer)
+                if layout is None:
+                    raise InternalError(f"fragment {buffer.name} has no layout", loc=buffer.loc)
+                count = layout.registers
+            elif buffer.space in ("local", "var"):
+                count = buffer.static_size() or 1
+            else:
+                raise InternalError(f"{buffer.name} is in {buffer.space} memory, not in registers")
+            made = self.storage[buffer] = self.registers(buffer.name, count, buffer.dtype)
+        return made
+
+    def shared(self, buffer: Buffer) -> Buffer:
+        made = self.storage.get(buffer)
+        if made is None:
+            raise InternalError(f"shared buffer {buffer.name} has no storage")
+        return made
+
+    def address(self, buffer: Buffer, coords: tuple[Value, ...]) -> Addr:
+        """Where an element of a shared tile (of its current version) or of a global tensor lies."""
+        coords = tuple(as_expr(c) for c in coords)
+        if buffer.space == "global":
+            return Addr(buffer, self.facts.simplify(global_offset(buffer, coords)))
+        layout = self.layouts[buffer]
+        offset = as_expr(layout.offset(*coords)) + self.version.get(buffer, ZERO) * layout.size
+        return Addr(self.shared(buffer), self.facts.simplify(offset))
+
+    def inside(self, buffer: Buffer, coords: tuple[Expr, ...]) -> Expr:
+        """The condition that `coords` lie in the buffer, without the parts that are surely so."""
+        cond: Expr = const(True)
+        for coord, extent in zip(coords, buffer.shape, strict=True):
+            for part in (compare("ge", coord, 0), compare("lt", coord, extent)):
+                cond = logical("land", cond, self.facts.simplify(part))
+        return cond
+
+    def elect(self, *body: Stmt) -> tuple[Stmt, ...]:
+        """`body` by one thread of the role."""
+        return body if self.single else (Elect("role", tuple(body)),)
+
+
+def global_offset(buffer: Buffer, coords: tuple[Expr, ...]) -> Expr:
+    """Element offset of `coords` in a global tensor: by its strides, else row-major."""
+    strides = buffer.strides or row_major_strides(buffer.shape)
+    total: Expr = ZERO
+    for coord, stride in zip(coords, strides, strict=True):
+        total = total + coord * stride
+    return total
+
+
+def row_major_strides(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Strides in elements, last dimension contiguous; ints where the extents are."""
+    strides: list[Any] = []
+    step: Any = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step = step * extent
+    return tuple(reversed(strides))
+
+
+def run(buffer: Buffer, start: Value = 0, count: int = 1) -> Reg:
+    """`count` registers of a register buffer from `start` on."""
+    return Reg(buffer, as_expr(start), count)

@@ -1,0 +1,239 @@
+"""Emission of element code: a parallel nest becomes unrolled register loops whose memory accesses are instructions.
+
+Memory is read into registers before the statement that needs it; a load on one side of a select happens only when that
+side is chosen. The vectorise pass later merges the accesses of the innermost (vector) loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.arith import substitute
+from ..ir.expr import Buffer, Const, Expr, Load, Select, Value, Var, as_expr, cast, const, logical, logical_not
+from ..ir.instr import AtomicMem, LoadMem, StoreMem
+from ..ir.node import map_children, replace
+from ..ir.stmt import ONE, ZERO, Break, Continue, Eval, For, If, Let, Stmt, Store, While
+from ..layout import Distribution
+from .context import Context, run
+from .loops import Nest, Use, require_fit
+
+TRUE = const(True)
+
+
+@dataclass
+class Scope:
+    """State while one loop's body is emitted. `mapping` binds the user's loop variables to coordinates; `digits` are the
+    register loop variables; `guard` holds for elements that exist; `side` additionally limits side effects."""
+
+    ctx: Context
+    nest: Nest
+    loop: Distribution | None
+    mapping: Mapping[Var, Expr]
+    digits: tuple[Var, ...] = ()
+    lane: Var | None = None  # the innermost digit, which the vectorise pass may merge over
+    lanes: int = 1
+    inner: tuple[For, ...] = ()
+    side: Expr = TRUE
+    pre: list[Stmt] = field(default_factory=list)
+
+
+def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tuple[Stmt, ...], loop: Distribution,
+                  ctx: Context) -> tuple[Stmt, ...]:  # fmt: skip
+    """The nest on this role's threads, spread by `loop`."""
+    nest = Nest.of(loop_vars, extents, body)
+    digits = tuple(ctx.var("r") for _ in loop.reg_extents)
+    outer = ctx.facts
+    for digit, extent in zip(digits, loop.reg_extents, strict=True):
+        ctx.facts = ctx.facts.with_range(digit, 0, extent - 1)
+    coords = [ctx.facts.simplify(as_expr(c)) for c in loop.coordinate(ctx.thread, digits)]
+    mapping = dict(zip(loop_vars, coords, strict=True))
+    guard: Expr = TRUE
+    for part in loop.guards(ctx.thread, digits):
+        guard = logical("land", guard, ctx.facts.simplify(as_expr(part)))
+    if loop.threads < ctx.threads:  # threads past the layout's have nothing to do
+        guard = logical("land", guard, ctx.thread < loop.threads)
+    side = TRUE if loop.replication == 1 else ctx.facts.simplify(as_expr(loop.replica(ctx.thread)) == 0)
+    lane = digits[-1] if digits else None
+    lanes = loop.reg_extents[-1] if digits else 1
+    scope = Scope(ctx, nest, loop, mapping, digits, lane, lanes, side=side)
+    inside = emit_body(body, scope)
+    if not (isinstance(guard, Const) and guard.value):
+        inside = (If(guard, inside),)
+    for i, digit in reversed(list(enumerate(digits))):
+        kind = "vector" if i == len(digits) - 1 else "unroll"
+        inside = (For(digit, ZERO, const(loop.reg_extents[i]), ONE, inside, kind),)
+    ctx.facts = outer
+    return inside
+
+
+def emit_body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+    """Element statements, in order."""
+    out: list[Stmt] = []
+    for s in body:
+        scope.pre = []
+        made = _statement(s, scope)
+        out += [*scope.pre, *made]
+    scope.pre = []
+    return tuple(out)
+
+
+def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
+    if isinstance(s, Store):
+        return _store(s, scope)
+    if isinstance(s, Let):
+        return (replace(s, value=expression(s.value, scope)),)
+    if isinstance(s, If):
+        cond = expression(s.cond, scope)
+        pre = scope.pre
+        then, orelse = emit_body(s.then, scope), emit_body(s.orelse, scope)
+        scope.pre = pre
+        return (replace(s, cond=cond, then=then, orelse=orelse),)
+    if isinstance(s, For):
+        return _serial(s, scope)
+    if isinstance(s, (Break, Continue)):
+        return (s,)
+    if isinstance(s, While):
+        return (replace(s, cond=expression(s.cond, scope), body=_nested(s.body, scope)),)
+    if isinstance(s, Eval):
+        return (replace(s, value=expression(s.value, scope)),)
+    if hasattr(s, "element_access"):
+        return _atomic(s, scope)
+    raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
+
+
+def _nested(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+    pre = scope.pre
+    made = emit_body(body, scope)
+    scope.pre = pre
+    return made
+
+
+def _serial(s: For, scope: Scope) -> tuple[Stmt, ...]:
+    start, stop, step = (expression(e, scope) for e in (s.start, s.stop, s.step))
+    outer, inner = scope.ctx.facts, scope.inner
+    scope.ctx.facts = scope.ctx.facts.with_loop(s.var, start, stop, step)
+    scope.inner = (*inner, s)
+    body = _nested(s.body, scope)
+    scope.ctx.facts, scope.inner = outer, inner
+    walks_registers = any(u.buffer.space == "fragment" and s in u.inner for u in scope.nest.uses)
+    kind = "unroll" if walks_registers or s.kind in ("vector", "unroll") else s.kind
+    return (replace(s, start=start, stop=stop, step=step, body=body, kind=kind),)
+
+
+def _coords(indices: tuple[Expr, ...], scope: Scope) -> tuple[Expr, ...]:
+    return tuple(scope.ctx.facts.simplify(expression(i, scope)) for i in indices)
+
+
+def register_index(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Expr:
+    """The register of a fragment, local or var element."""
+    if buffer.space != "fragment":
+        offset: Expr = ZERO
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            offset = offset * extent + expression(index, scope)
+        return scope.ctx.facts.simplify(offset)
+    if scope.loop is None:
+        raise InternalError(f"fragment {buffer.name} is indexed outside T.Parallel", loc=buffer.loc)
+    use = Use(buffer, indices, False, scope.inner)
+    found = require_fit(scope.nest, scope.loop, use, scope.ctx.layouts[buffer])
+    total: Expr = const(found.base)
+    for digit, weight in zip(scope.digits, found.weights, strict=True):
+        total = total + digit * weight
+    for var, weight in found.inner:
+        total = total + var * weight
+    return total
+
+
+def expression(e: Expr, scope: Scope) -> Expr:
+    """`e` with loop variables bound and memory loads moved into registers (appended to scope.pre)."""
+    if isinstance(e, Var):
+        return scope.mapping.get(e, e)
+    if isinstance(e, Load):
+        return _load(e, scope, TRUE)
+    if isinstance(e, Select):
+        return _select(e, scope)
+    if not e._fields:  # type: ignore[attr-defined]
+        return e
+    new = map_children(e, lambda c: expression(c, scope) if isinstance(c, Expr) else c)
+    return scope.ctx.facts.simplify(new) if new.dtype.is_int else new
+
+
+def _select(e: Select, scope: Scope) -> Expr:
+    """Loads of a side happen only where that side is chosen."""
+    cond = scope.ctx.facts.simplify(expression(e.cond, scope))
+    if isinstance(cond, Const):
+        return expression(e.a if cond.value else e.b, scope)
+    a = _under(e.a, cond, scope)
+    b = _under(e.b, logical_not(cond), scope)
+    return replace(e, cond=cond, a=a, b=b)
+
+
+def _under(e: Expr, cond: Expr, scope: Scope) -> Expr:
+    mark = len(scope.pre)
+    made = expression(e, scope)
+    for i in range(mark, len(scope.pre)):
+        load = scope.pre[i]
+        if isinstance(load, LoadMem):
+            pred = cond if load.pred is None else logical("land", cond, load.pred)
+            scope.pre[i] = replace(load, pred=pred, fill=load.fill or const(0, load.dst.buffer.dtype))
+    return made
+
+
+def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
+    ctx, buffer = scope.ctx, e.buffer
+    if buffer.space in ("fragment", "local", "var"):
+        return Load(ctx.reg(buffer), (register_index(buffer, e.indices, scope),), loc=e.loc)
+    coords = _coords(e.indices, scope)
+    staged = ctx.registers(f"{buffer.name}_v", scope.lanes, buffer.dtype)
+    at: Expr = scope.lane if scope.lane is not None else ZERO
+    pred = ctx.inside(buffer, coords) if buffer.space == "global" else TRUE
+    known = isinstance(pred, Const) and pred.value
+    fill = None if known else const(0, buffer.dtype)
+    scope.pre.append(LoadMem(run(staged, at), ctx.address(buffer, coords), None if known else pred, fill, loc=e.loc))
+    return Load(staged, (at,), loc=e.loc)
+
+
+def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
+    ctx, buffer = scope.ctx, s.buffer
+    value = cast(expression(s.value, scope), buffer.dtype)
+    if buffer.space in ("fragment", "local", "var"):
+        return (Store(ctx.reg(buffer), (register_index(buffer, s.indices, scope),), value, loc=s.loc),)
+    coords = _coords(s.indices, scope)
+    staged = ctx.registers(f"{buffer.name}_w", scope.lanes, buffer.dtype)
+    at: Value = scope.lane if scope.lane is not None else 0
+    pred = logical("land", scope.side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
+    known = isinstance(pred, Const) and pred.value
+    return (
+        Store(staged, (as_expr(at),), value, loc=s.loc),
+        StoreMem(ctx.address(buffer, coords), run(staged, at), None if known else pred, loc=s.loc),
+    )
+
+
+def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
+    ctx, buffer = scope.ctx, s.buffer
+    coords = _coords(s.indices, scope)
+    staged = ctx.registers(f"{buffer.name}_a", 1, buffer.dtype)
+    value = cast(expression(s.value, scope), buffer.dtype)
+    pred = logical("land", scope.side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
+    known = isinstance(pred, Const) and pred.value
+    old = None
+    if s.old is not None:
+        old = run(ctx.reg(s.old))
+    where = "cta" if buffer.space == "shared" else "gpu"
+    return (
+        Store(staged, (ZERO,), value, loc=s.loc),
+        AtomicMem(s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, s.order, where, loc=s.loc),
+    )
+
+
+def emit_simt(s: Stmt, ctx: Context) -> tuple[Stmt, ...]:
+    """One thread-level statement of the user's (every thread executes it)."""
+    scope = Scope(ctx, Nest((), (), (), ()), None, {})
+    return emit_body((s,), scope)
+
+
+def bind(body: Any, mapping: Mapping[Var, Value]) -> Any:
+    """Statements with variables replaced."""
+    return substitute(body, mapping)

@@ -1,0 +1,289 @@
+"""How a parallel element loop is spread over threads, and where its fragment operands then are.
+
+A loop takes the layout of a fragment that it walks element by element; without one it is spread for wide, coalesced
+accesses. Everything is decided by tables over the whole loop, never by the form of an index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError, LanguageError
+from ..ir.evaluate import evaluate, is_index_arithmetic
+from ..ir.expr import Buffer, Const, Expr, Load, Var
+from ..ir.node import Node, children
+from ..ir.stmt import For, Stmt, Store
+from ..layout import Distribution, Fragment, loop_layout, permute_dims, reduce_dim, replicated, same
+
+VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Use:
+    """One fragment access in a loop body, with the serial loops around it."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    writes: bool
+    inner: tuple[For, ...] = ()
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A parallel loop nest with what its layout depends on."""
+
+    vars: tuple[Var, ...]
+    extents: tuple[int, ...]
+    uses: tuple[Use, ...]
+    memory: tuple[Use, ...]  # shared and global accesses
+
+    @staticmethod
+    def of(loop_vars: Sequence[Var], extents: Sequence[Any], body: tuple[Stmt, ...]) -> Nest:
+        sizes = tuple(_static(e) for e in extents)
+        found = list(_uses(body, ()))
+        return Nest(
+            tuple(loop_vars),
+            sizes,
+            tuple(u for u in found if u.buffer.space == "fragment"),
+            tuple(u for u in found if u.buffer.space in ("shared", "global")),
+        )
+
+
+def _static(extent: Any) -> int:
+    if isinstance(extent, Const):
+        return int(extent.value)
+    if isinstance(extent, int):
+        return extent
+    raise LanguageError(
+        "the extent of a T.Parallel loop is known only at run time",
+        rule="parallel loops are spread over threads while compiling, so their extents are constants",
+        fix="loop over a constant tile and guard the body with an if",
+        loc=getattr(extent, "loc", None),
+    )
+
+
+def _uses(n: Any, inner: tuple[For, ...]) -> Iterator[Use]:
+    if isinstance(n, tuple):
+        for item in n:
+            yield from _uses(item, inner)
+        return
+    if isinstance(n, Load):
+        yield Use(n.buffer, n.indices, False, inner)
+    elif isinstance(n, Store):
+        yield Use(n.buffer, n.indices, True, inner)
+    elif hasattr(n, "element_access"):
+        yield Use(n.buffer, n.indices, True, inner)
+    deeper = (*inner, n) if isinstance(n, For) else inner
+    if isinstance(n, Node) and not isinstance(n, Buffer):
+        for child in children(n):
+            yield from _uses(child, deeper)
+
+
+def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
+    """Which loop dimension each index is, when all indices are different plain loop variables over whole dimensions."""
+    dims = []
+    for index, extent in zip(use.indices, use.buffer.shape, strict=True):
+        if isinstance(index, Const) and index.value == 0 and extent == 1:
+            dims.append(-1)
+        elif isinstance(index, Var) and index in nest.vars and nest.extents[nest.vars.index(index)] == extent:
+            dims.append(nest.vars.index(index))
+        else:
+            return None
+    real = [d for d in dims if d >= 0]
+    return tuple(dims) if len(set(real)) == len(real) else None
+
+
+def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None, free: bool = True,
+           hint: Any = None) -> Distribution | None:  # fmt: skip
+    """The loop's layout given the known fragments; None when nothing fixes it and `free` is False."""
+    if hint is not None:
+        return hint
+    candidates: list[Distribution] = []
+    for use in sorted(nest.uses, key=lambda u: not u.writes):
+        layout, dims = known.get(use.buffer), _identity(use, nest)
+        if layout is not None and dims is not None and len([d for d in dims if d >= 0]) == len(nest.vars):
+            candidates.append(_as_loop(layout, dims, nest))
+    for candidate in candidates:
+        if candidate is not None:
+            return candidate
+    if not free:
+        return None
+    return loop_layout(nest.extents, threads, vector or _vector(nest, threads))
+
+
+def _as_loop(layout: Distribution, dims: tuple[int, ...], nest: Nest) -> Any:
+    """A fragment's layout read as a layout of the loop over it."""
+    if not isinstance(layout, Fragment):
+        return layout if dims == tuple(range(len(nest.vars))) else None
+    for at in reversed([i for i, d in enumerate(dims) if d < 0]):
+        layout = reduce_dim(layout, at)
+    order = [d for d in dims if d >= 0]
+    inverse = tuple(order.index(d) for d in range(len(order)))
+    return layout if inverse == tuple(range(len(order))) else permute_dims(layout, inverse)
+
+
+def _vector(nest: Nest, threads: int) -> int:
+    """Elements a thread handles in one access: 16 bytes of the widest element type, fewer when threads would idle."""
+    item = max((u.buffer.dtype.bytes for u in (*nest.memory, *nest.uses)), default=4)
+    widest = max(1, VECTOR_BYTES // item)
+    size = math.prod(nest.extents)
+    while widest > 1 and (nest.extents[-1] % widest or size < threads * widest):
+        widest //= 2
+    return widest
+
+
+def derive(nest: Nest, loop: Distribution, use: Use, threads: int) -> Any:
+    """The layout that a fragment gets from the loop that walks it; None when this access does not determine it."""
+    dims = _identity(use, nest)
+    if dims is None or not isinstance(loop, Fragment):
+        return loop if dims == tuple(range(len(nest.vars))) else None
+    layout: Fragment = loop
+    kept = [d for d in dims if d >= 0]
+    for dim in reversed(range(len(nest.vars))):
+        if dim not in kept:
+            layout = reduce_dim(layout, dim)
+    rank_order = sorted(kept)
+    order = tuple(rank_order.index(d) for d in kept)
+    if order != tuple(range(len(order))):
+        layout = permute_dims(layout, order)
+    for at, d in enumerate(dims):
+        if d < 0:
+            layout = _insert_unit(layout, at)
+    return layout
+
+
+def _insert_unit(layout: Fragment, at: int) -> Fragment:
+    modes = tuple(
+        type(m)(m.extent, m.axis, m.stride, m.dim + (m.dim >= at) if m.dim is not None else None, m.step)
+        for m in layout.modes
+    )
+    return Fragment((*layout.shape[:at], 1, *layout.shape[at:]), modes, layout.base)
+
+
+def infer(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, free: bool, vector: int | None = None,
+          hint: Any = None) -> dict[Buffer, Any]:  # fmt: skip
+    """New fragment layouts that this loop determines."""
+    unknown = [u for u in nest.uses if u.buffer not in known]
+    if not unknown:
+        return {}
+    loop = choose(nest, known, threads, vector=vector, free=free, hint=hint)
+    if loop is None:
+        return {}
+    out: dict[Buffer, Any] = {}
+    for use in unknown:
+        layout = derive(nest, loop, use, threads)
+        if layout is not None:
+            out.setdefault(use.buffer, layout)
+        elif free:
+            out.setdefault(use.buffer, replicated(tuple(use.buffer.shape), threads))
+    return out
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Where a loop finds a fragment element: register = base + Σ digit · weight over the loop's register digits and the
+    serial loops around the access."""
+
+    base: int
+    weights: tuple[int, ...]
+    inner: tuple[tuple[Var, int], ...] = ()
+
+
+def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit | None:
+    """The register of each access as a linear form of the loop's digits, proven over the whole loop by table; None when
+    some thread does not hold the element it needs, or the register depends on the thread."""
+    if not all(is_index_arithmetic(i) for i in use.indices):
+        return None
+    dims, loops = _identity(use, nest), use.inner
+    if dims == tuple(range(len(nest.vars))) and (layout is loop or same(layout, loop)):
+        strides = _reg_strides(loop)
+        if strides is not None:
+            return Fit(0, strides)
+    inner = [(f.var, int(f.start.value), int(f.stop.value)) for f in loops if _constant_range(f)]
+    free = {v for v, _, _ in inner}
+    points = []
+    for values in product(*[range(a, b) for _, a, b in inner]) if inner else [()]:
+        env = {v: value for (v, _, _), value in zip(inner, values, strict=True)}
+        points.append((values, _registers(nest, loop, use, layout, env, free)))
+        if points[-1][1] is None:
+            return None
+    return _linear(loop, inner, points)
+
+
+def _constant_range(f: For) -> bool:
+    return all(isinstance(e, Const) for e in (f.start, f.stop, f.step)) and f.step.value == 1 and f.stop.value > f.start.value
+
+
+def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
+    extents = loop.reg_extents
+    weights = []
+    for i in range(len(extents)):
+        unit = [0] * len(extents)
+        unit[i] = 1
+        weights.append(int(loop.register(unit)))
+    return tuple(weights)
+
+
+def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int], free: set[Var]):  # type: ignore[no-untyped-def]
+    """Register number per loop register index (1-D), or None."""
+    table, valid = loop.table(), loop.valid()
+    scope: dict[Any, Any] = dict(env)
+    for d, var in enumerate(nest.vars):
+        scope[var] = table[..., d].astype(np.int64)
+    try:
+        coords = [np.broadcast_to(np.asarray(evaluate(i, scope)), valid.shape) for i in use.indices]
+    except KeyError:
+        return None
+    for coord, extent in zip(coords, use.buffer.shape, strict=True):
+        if ((coord < 0) | (coord >= extent))[valid].any():
+            return None
+    coords = [np.where(valid, c, 0) for c in coords]
+    threads = np.arange(table.shape[0])[:, None]
+    register, held = layout.locate(threads, *coords)
+    held = np.broadcast_to(np.asarray(held), valid.shape)
+    if not held[valid].all():
+        return None
+    register = np.broadcast_to(np.asarray(register), valid.shape)
+    first = np.where(valid.any(0), np.take_along_axis(register, valid.argmax(0)[None, :], 0)[0], -1)
+    if (np.where(valid, register, first[None, :]) != first[None, :]).any():
+        return None
+    return first
+
+
+def _linear(loop: Distribution, inner: Any, points: Any) -> Fit | None:
+    """A linear form through the points, checked at every one of them (unused register slots, marked −1, are free)."""
+    extents = loop.reg_extents
+    count = max(1, math.prod(extents))
+    digits = np.array([loop.register_digits(r) for r in range(count)], dtype=np.int64).reshape(count, len(extents))
+    rows, values = [], []
+    for at, registers in points:
+        for r in range(count):
+            if registers[r] >= 0:
+                rows.append([1, *digits[r], *at])
+                values.append(int(registers[r]))
+    if not rows:
+        return Fit(0, (0,) * len(extents), tuple((v, 0) for v, _, _ in inner))
+    a, b = np.array(rows, dtype=np.float64), np.array(values, dtype=np.float64)
+    solution = np.rint(np.linalg.lstsq(a, b, rcond=None)[0])
+    if not np.array_equal(a @ solution, b):
+        return None
+    weights = [int(w) for w in solution]
+    n = len(extents)
+    return Fit(weights[0], tuple(weights[1 : 1 + n]), tuple((v, w) for (v, _, _), w in zip(inner, weights[1 + n :], strict=True)))
+
+
+def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit:
+    found = fit(nest, loop, use, layout)
+    if found is None:
+        raise InternalError(
+            f"fragment {use.buffer.name} is not where this loop needs it",
+            rule="layouts are converted before loops are emitted",
+            loc=use.indices[0].loc if use.indices else None,
+        )
+    return found
