@@ -12,6 +12,7 @@ from .stmt import Region, Stmt
 
 if TYPE_CHECKING:
     from ..target import Target
+    from .arith import Facts
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,17 @@ class Op(Stmt):
     def check(self) -> None:
         """Raises a located TileError when the operands do not fit one another (target-independent)."""
 
-    def impls(self, facts: Any, target: Target) -> Choice:
-        """Ranked implementations; `facts` is the pass context that answers bounds and divisibility."""
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        """Ranked implementations on a role of `warps` warps; `facts` answers bounds and divisibility."""
         raise InternalError(f"{self.name} has no implementations")
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        """Fragment layouts that follow from the known ones; with `free` also those that nothing fixes."""
+        return {}
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        """Fragments that are not where this op needs them, with the layout that it needs."""
+        return ()
 
     def issue(self, impl: Impl, ctx: Any) -> tuple[Stmt, ...]:
         """Thread-level statements that begin the op (and end it when completion is `none`)."""

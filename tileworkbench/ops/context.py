@@ -31,6 +31,7 @@ class Context:
     version: dict[Buffer, Expr] = field(default_factory=dict)
     storage: dict[Buffer, Buffer] = field(default_factory=dict)  # tile-level buffer -> thread-level buffer
     maps: dict[Any, TmaMap] = field(default_factory=dict)
+    stages: dict[Any, Buffer] = field(default_factory=dict)  # staging registers by copy
     names: dict[str, int] = field(default_factory=dict)
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
+from ..errors import TargetError
+from ..ir.arith import Facts
+from ..ir.expr import Buffer
 from ..ir.node import node
-from ..ir.op import Access, Op
-from ..ir.stmt import Region
+from ..ir.op import Access, Choice, Impl, Op, Refusal
+from ..ir.stmt import Region, Stmt
+from ..target import Target
+from .context import Context
+from .copies import cp_async, tma, vector
+
+WANTED = {"tma": "tma", "cp_async": "cp.async", "async": "cp.async", "sync": "vector"}
 
 
 @node
@@ -28,3 +37,38 @@ class Copy(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        found: list[Impl | Refusal] = [tma.tma_impl(self, facts, target), cp_async.cp_async_impl(self, facts, target)]
+        staged = self.src.buffer.space == "global" and self.dst.buffer.space == "shared"
+        found.append(vector.vector_impl(self, staged=staged))
+        ranked = [i for i in found if isinstance(i, Impl)]
+        refused = [r for r in found if isinstance(r, Refusal)]
+        wanted = self.hint("force") or self.hint("prefer_instruction")
+        if wanted is not None:
+            ranked = [i for i in ranked if i.name.startswith(WANTED.get(wanted, wanted))]
+        if not ranked:
+            reasons = "; ".join(f"{r.name}: {r.reason}" for r in refused)
+            raise TargetError(
+                f"T.copy cannot use {wanted} here ({reasons})",
+                rule="a hint is a constraint on the choice of instruction",
+                fix="drop the hint, or meet the condition",
+                loc=self.loc,
+            )
+        return Choice(tuple(ranked), tuple(refused))
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        return vector.infer_layouts(self, known, threads, free) if impl.name == "vector" else {}
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        return vector.misfits(self, known, threads) if impl.name == "vector" else ()
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return _family(impl).issue(self, impl, ctx)
+
+    def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
+        return () if impl.completion == "group" and impl.engine == "lsu" else _family(impl).complete(self, impl, ctx)
+
+
+def _family(impl: Impl) -> Any:
+    return {"tma": tma, "vector": vector}.get(impl.name, cp_async)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from ..ir.expr import Expr
+from ..ir.arith import Facts
+from ..ir.expr import Buffer, Expr, Var, cast
 from ..ir.node import node
-from ..ir.op import Access, Op
-from ..ir.stmt import Region
+from ..ir.op import Access, Choice, Impl, Op
+from ..ir.stmt import Region, Stmt, Store
+from ..target import Target
+from .context import Context
+from .copies.pairs import at, extent, walked
+from .parallel import Parallel
 
 
 @node
@@ -20,3 +26,23 @@ class Fill(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.dst.buffer, "w", self.dst),)
+
+    def as_parallel(self) -> Parallel:
+        """The fill as an element loop."""
+        shape = tuple(extent(self.dst.extents[d]) for d in walked(self.dst))
+        loop_vars = tuple(Var("ijklmnpq"[d % 8]) for d in range(max(1, len(shape))))
+        value = cast(self.value, self.dst.buffer.dtype)
+        store = Store(self.dst.buffer, at(self.dst, loop_vars), value, loc=self.loc)
+        return Parallel(loop_vars, shape or (1,), (store,), loc=self.loc)
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return Choice((Impl("loop", "alu"),))
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        return self.as_parallel().infer(impl, known, threads, free)
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        return self.as_parallel().misfits(impl, known, threads)
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return self.as_parallel().issue(impl, ctx)

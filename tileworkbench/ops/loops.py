@@ -287,3 +287,16 @@ def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) 
             loc=use.indices[0].loc if use.indices else None,
         )
     return found
+
+
+def misfits_of(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None,
+               hint: Any = None) -> tuple[tuple[Buffer, Any], ...]:  # fmt: skip
+    """Fragments that this loop does not find in its own registers, with a layout that it would."""
+    loop = choose(nest, known, threads, vector=vector, hint=hint)
+    out: dict[Buffer, Any] = {}
+    for use in nest.uses:
+        if use.buffer in out or fit(nest, loop, use, known[use.buffer]) is not None:
+            continue
+        wanted = derive(nest, loop, use, threads)
+        out[use.buffer] = wanted if wanted is not None else replicated(tuple(use.buffer.shape), threads)
+    return tuple(out.items())

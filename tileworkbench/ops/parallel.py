@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
-from ..ir.expr import Var
-from ..ir.node import node
+from ..ir.arith import Facts
 from ..ir.effects import accesses
-from ..ir.op import Access, Op
+from ..ir.expr import Buffer, Var
+from ..ir.node import node
+from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Stmt
+from ..target import Target
+from .context import Context
+from .elementwise import emit_parallel
+from .loops import Nest, choose, infer, misfits_of
 
 
 @node
@@ -28,3 +34,22 @@ class Parallel(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return tuple(accesses(self.body))
+
+    def nest(self) -> Nest:
+        return Nest.of(self.vars, self.extents, self.body)
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return Choice((Impl("loop", "alu"),))
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        width, hint = self.hint("coalesced_width"), self.hint("loop_layout")
+        return infer(self.nest(), known, threads, free=free, vector=width, hint=hint)
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        width, hint = self.hint("coalesced_width"), self.hint("loop_layout")
+        return misfits_of(self.nest(), known, threads, vector=width, hint=hint)
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        width, hint = self.hint("coalesced_width"), self.hint("loop_layout")
+        loop = choose(self.nest(), ctx.layouts, ctx.threads, vector=width, hint=hint)
+        return emit_parallel(self.vars, self.extents, self.body, loop, ctx)

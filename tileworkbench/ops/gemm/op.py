@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
-from ...errors import ShapeError
-from ...ir.expr import Expr
+from ...errors import ShapeError, TargetError
+from ...ir.arith import Facts
+from ...ir.expr import Buffer, Expr
 from ...ir.node import node
-from ...ir.op import Access, Op
-from ...ir.stmt import Region
+from ...ir.op import Access, Choice, Impl, Op, Refusal
+from ...ir.stmt import Region, Stmt
+from ...layout import same
+from ...target import Target
+from ..context import Context
+from . import mma, scalar, wgmma
+
 
 
 @node
@@ -65,3 +72,39 @@ class Gemm(Op):
                 fix="copy one of them to a tile of the other's dtype first",
                 loc=self.loc,
             )
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        found = [wgmma.wgmma_impl(self, target, warps), mma.mma_impl(self, target, warps)]
+        if self.hint("force") == "wgmma" and isinstance(found[0], Refusal):
+            raise TargetError(f"T.wgmma_gemm: {found[0].reason}", rule="wgmma was asked for", fix="T.gemm", loc=self.loc)
+        if self.a.buffer.space == self.b.buffer.space == "shared":
+            found.append(scalar.scalar_impl(self))
+        ranked = tuple(i for i in found if isinstance(i, Impl))
+        refused = tuple(r for r in found if isinstance(r, Refusal))
+        if not ranked:
+            raise TargetError(
+                f"T.gemm has no instruction on {target}: " + "; ".join(f"{r.name}: {r.reason}" for r in refused),
+                rule="a product needs tiles that an instruction takes",
+                fix="change the tile's extents, the dtypes or the thread count",
+                loc=self.loc,
+            )
+        return Choice(ranked, refused)
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        if impl.engine == "alu":
+            return scalar.infer_layouts(self, known, threads, free)
+        return {b: l[0] for b, l in impl.layouts.items() if b.space == "fragment" and b not in known}
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        wanted = [(b, l[0]) for b, l in impl.layouts.items() if b.space == "fragment"]
+        return tuple((b, l) for b, l in wanted if b in known and not same(known[b], l))
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return _family(impl).issue(self, impl, ctx)
+
+    def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
+        return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
+
+
+def _family(impl: Impl) -> Any:
+    return wgmma if impl.scope == "warpgroup" else mma if impl.engine == "tensor" else scalar

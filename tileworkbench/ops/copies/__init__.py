@@ -1,0 +1,1 @@
+"""Ways to do a copy, one file each."""

@@ -1,0 +1,57 @@
+"""How the elements of two copied regions correspond: extents that are not 1, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ShapeError
+from ...ir.expr import Const, Expr, Load, Var, cast
+from ...ir.stmt import Region, Store
+from ..parallel import Parallel
+
+if TYPE_CHECKING:
+    from ..copy import Copy
+
+
+def extent(e: Any) -> Any:
+    """A Python int where the extent is constant."""
+    return int(e.value) if isinstance(e, Const) else e
+
+
+def walked(region: Region) -> tuple[int, ...]:
+    """The dimensions of a region that are walked (extent not 1)."""
+    return tuple(d for d, e in enumerate(region.extents) if extent(e) != 1)
+
+
+def is_whole(region: Region) -> bool:
+    """True when the region covers all of its buffer."""
+    return all(
+        isinstance(s, Const) and s.value == 0 and extent(e) == n
+        for s, e, n in zip(region.starts, region.extents, region.buffer.shape, strict=True)
+    )
+
+
+def at(region: Region, loop_vars: tuple[Var, ...]) -> tuple[Expr, ...]:
+    """Indices of the region's element for one index per walked dimension."""
+    indices = list(region.starts)
+    for var, d in zip(loop_vars, walked(region), strict=False):
+        indices[d] = indices[d] + var
+    return tuple(indices)
+
+
+def as_parallel(op: Copy) -> Parallel:
+    """The copy as an element loop."""
+    shape = tuple(extent(op.dst.extents[d]) for d in walked(op.dst))
+    other = tuple(extent(op.src.extents[d]) for d in walked(op.src))
+    if shape != other:
+        raise ShapeError(
+            f"T.copy from `{op.src.buffer.name}` {op.src.extents} to `{op.dst.buffer.name}` {op.dst.extents}",
+            rule="extents that are not 1 must agree in order",
+            fix="give both sides slices of the same shape",
+            loc=op.loc,
+        )
+    names = "ijklmnpq"
+    loop_vars = tuple(Var(names[d % 8]) for d in range(max(1, len(shape))))
+    value = cast(Load(op.src.buffer, at(op.src, loop_vars), loc=op.loc), op.dst.buffer.dtype)
+    store = Store(op.dst.buffer, at(op.dst, loop_vars), value, loc=op.loc)
+    return Parallel(loop_vars, shape or (1,), (store,), op.hints, loc=op.loc)

@@ -1,0 +1,203 @@
+"""Tensor copies by descriptor (TMA): one thread asks, the copy engine moves whole boxes and counts bytes on a barrier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InternalError
+from ...ir.arith import Facts
+from ...ir.expr import Buffer, Expr, as_expr
+from ...ir.instr import Addr, CommitGroup, TmaLoad, TmaStore, WaitGroup
+from ...ir.kernel import TmaMap
+from ...ir.op import Impl, Refusal
+from ...ir.stmt import Region, Stmt
+from ...layout import SharedLayout, SwizzledLayout
+from ...target import Target
+from ..context import Context, row_major_strides
+from .pairs import extent, is_whole, walked
+
+if TYPE_CHECKING:
+    from ..copy import Copy
+
+MAX_BOX = 256
+MAX_RANK = 5
+NAME = "tma"
+
+
+def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
+    """A tensor copy in either direction between global and shared memory, or the reason why not."""
+    spaces = (op.src.buffer.space, op.dst.buffer.space)
+    if spaces not in (("global", "shared"), ("shared", "global")):
+        return Refusal(NAME, f"it moves between global and shared memory, not {spaces[0]} to {spaces[1]}")
+    if not target.has("tma"):
+        return Refusal(NAME, f"{target.name} has no tensor copies")
+    if op.hint("disable_tma"):
+        return Refusal(NAME, "disable_tma was given")
+    load = spaces[0] == "global"
+    far, near = (op.src, op.dst) if load else (op.dst, op.src)
+    reason = _refusal(far, near, facts)
+    if reason:
+        return Refusal(NAME, reason)
+    shape = tuple(extent(e) for e in near.buffer.shape)
+    return Impl(
+        NAME,
+        "tma",
+        "thread",
+        "bytes" if load else "group",
+        layouts={near.buffer: _layouts(shape, near.buffer.dtype.bytes)},
+        proxies={near.buffer: "async"},
+        cost=5.0,
+        bytes=math.prod(shape) * near.buffer.dtype.bytes,
+        detail={"load": load},
+    )
+
+
+def _refusal(far: Region, near: Region, facts: Facts) -> str:
+    item = far.buffer.dtype.bytes
+    if far.buffer.dtype is not near.buffer.dtype:
+        return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
+    if far.buffer.rank > MAX_RANK:
+        return f"`{far.buffer.name}` has rank {far.buffer.rank}, descriptors go to {MAX_RANK}"
+    if not is_whole(near):
+        return f"only a part of `{near.buffer.name}` is moved"
+    if not all(isinstance(extent(e), int) for e in far.extents):
+        return "the box is not known while compiling"
+    if tuple(extent(far.extents[d]) for d in walked(far)) != tuple(extent(near.extents[d]) for d in walked(near)):
+        return "the box has another shape than the tile"
+    strides = far.buffer.strides or row_major_strides(far.buffer.shape)
+    if extent(strides[-1]) != 1:
+        return f"the last dimension of `{far.buffer.name}` is not contiguous"
+    for stride in strides[:-1]:
+        if not facts.divides(max(1, 16 // item), as_expr(stride)):
+            pitch = extent(stride)
+            shown = f"{pitch * item} B" if isinstance(pitch, int) else "known only at run time"
+            return f"row pitch of `{far.buffer.name}` is {shown}, not surely a multiple of 16 B"
+    inner = extent(near.buffer.shape[-1]) * item
+    if walked(far) and walked(far)[-1] != far.buffer.rank - 1:
+        return "the last dimension of the tensor is not walked"
+    if inner % 16:
+        return f"rows of the tile are {inner} B, not a multiple of 16 B"
+    if not _layouts(tuple(extent(e) for e in near.buffer.shape), item):
+        return f"rows of {inner} B fit no box"
+    return ""
+
+
+def _layouts(shape: tuple[int, ...], item: int) -> tuple[SharedLayout, ...]:
+    """Shared layouts that boxes can write, best first: the widest swizzle, then plain rows."""
+    out: list[SharedLayout] = []
+    if len(shape) >= 2 and shape[-2] > 1:
+        out += [SharedLayout.swizzled(shape, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
+    if shape[-1] <= MAX_BOX or (math.prod(shape[:-1]) == 1 and shape[-1] % MAX_BOX == 0):
+        out.append(SharedLayout.row_major(shape))
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One instruction: where it starts in the tile (coordinates) and in shared memory (elements)."""
+
+    start: tuple[int, ...]
+    offset: int
+
+
+def boxes(shape: tuple[int, ...], layout: SharedLayout) -> tuple[tuple[int, ...], tuple[Box, ...]]:
+    """The box's extents along the tile's dimensions and every box that covers the tile."""
+    rows = shape[-2] if len(shape) > 1 else 1
+    if isinstance(layout, SwizzledLayout):
+        columns = layout.panel_columns
+        box_rows = _divisor_up_to(rows, MAX_BOX, 8)
+    else:
+        columns = min(shape[-1], MAX_BOX)
+        box_rows = _divisor_up_to(rows, MAX_BOX, 1)
+    box = (*(1 for _ in shape[:-2]), *((box_rows,) if len(shape) > 1 else ()), columns)
+    found = []
+    for start in _grid(shape, box):
+        found.append(Box(start, _box_offset(start, layout)))
+    return box, tuple(found)
+
+
+def _box_offset(start: tuple[int, ...], layout: SharedLayout) -> int:
+    offset = int(layout.offset(*start))
+    item = getattr(layout, "itemsize", 0)
+    if item and offset * item % 128:
+        raise InternalError("a swizzled box starts inside a swizzle row")
+    return offset
+
+
+def _grid(shape: tuple[int, ...], box: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    if not shape:
+        yield ()
+        return
+    for first in range(0, shape[0], box[0]):
+        for rest in _grid(shape[1:], box[1:]):
+            yield (first, *rest)
+
+
+def _divisor_up_to(n: int, limit: int, multiple: int) -> int:
+    """The greatest divisor of n up to `limit` (a multiple of `multiple` when n must be cut)."""
+    if n <= limit:
+        return n
+    return next((d for d in range(limit, 0, -1) if n % d == 0 and d % multiple == 0), 1)
+
+
+def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Buffer, ctx: Context) -> TmaMap:
+    """The descriptor of `far`'s tensor for this box, shared by copies that use the same one."""
+    tensor, item = far.buffer, far.buffer.dtype.bytes
+    dims = walked(far)
+    tile_dims = [d for d, e in enumerate(near.shape) if extent(e) != 1]
+    full = [1] * tensor.rank
+    for tensor_dim, tile_dim in zip(dims, tile_dims, strict=True):
+        full[tensor_dim] = box[tile_dim]
+    swizzle = layout.span if isinstance(layout, SwizzledLayout) else 0
+    key = (tensor, tuple(full), swizzle)
+    made = ctx.maps.get(key)
+    if made is None:
+        strides = tensor.strides or row_major_strides(tensor.shape)
+        byte_strides = tuple(_times(s, item) for s in reversed(strides[:-1]))
+        made = ctx.maps[key] = TmaMap(
+            ctx.name(f"{tensor.name}_map"), tensor, tuple(reversed(tensor.shape)), byte_strides,
+            tuple(reversed(full)), swizzle,
+        )  # fmt: skip
+    return made
+
+
+def _times(a: Any, b: int) -> Any:
+    return a * b
+
+
+def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    load = impl.detail["load"]
+    far, near = (op.src, op.dst) if load else (op.dst, op.src)
+    layout = ctx.layouts[near.buffer]
+    shape = tuple(extent(e) for e in near.buffer.shape)
+    box, every = boxes(shape, layout)
+    recipe = _map(far, box, layout, near.buffer, ctx)
+    base = ctx.address(near.buffer, tuple(0 for _ in shape))
+    tile_dims = [d for d, e in enumerate(shape) if e != 1]
+    made: list[Stmt] = []
+    for one in every:
+        starts: list[Expr] = list(far.starts)
+        for tensor_dim, tile_dim in zip(walked(far), tile_dims, strict=True):
+            starts[tensor_dim] = starts[tensor_dim] + one.start[tile_dim]
+        coords = tuple(ctx.facts.simplify(s) for s in reversed(starts))
+        place = Addr(base.buffer, ctx.facts.simplify(base.offset + one.offset))
+        if load:
+            if ctx.bar is None:
+                raise InternalError("a tensor load outside a channel", loc=op.loc)
+            size = math.prod(box) * near.buffer.dtype.bytes
+            made.append(TmaLoad(place, recipe.name, coords, ctx.bar, size, loc=op.loc))
+        else:
+            made.append(TmaStore(recipe.name, coords, place, loc=op.loc))
+    if not load:
+        made.append(CommitGroup("bulk", loc=op.loc))
+    return ctx.elect(*made)
+
+
+def complete(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """A store's source may be overwritten after this; a load is waited for through its channel."""
+    if impl.detail["load"]:
+        return ()
+    return ctx.elect(WaitGroup("bulk", 0, reads_only=True, loc=op.loc))

@@ -1,0 +1,156 @@
+"""Warp-level matrix products on registers: mma.sync on NVIDIA, mfma on AMD. Operands come from shared tiles (ldmatrix
+where rows are 16-byte runs, vector loads otherwise) or from a fragment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.expr import Buffer, Expr, const
+from ...ir.instr import LdMatrix, LoadMem, Mma
+from ...ir.op import Impl, Refusal
+from ...ir.stmt import ONE, ZERO, For, Region, Stmt
+from ...layout import SharedLayout
+from ...layout.atoms import Atom
+from ...layout.ldmatrix import matrix_move
+from ...layout.tiles import accumulator, find_atoms, operand_a, operand_b
+from ...target import Target
+from ..context import Context, run
+from .partition import partition
+
+if TYPE_CHECKING:
+    from .op import Gemm
+
+VECTOR_BYTES = 16
+
+
+def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
+    """The greatest instruction that fits the tile, with the layouts it needs."""
+    family = "mfma" if target.has("mfma") else "mma"
+    m, n, k = op.mnk
+    names = [_operand_dtype(b.buffer) for b in (op.a, op.b)]
+    accum = op.c.buffer.dtype.name
+    atoms = find_atoms(target.name, *names, accum, family)
+    if not atoms:
+        return Refusal(family, f"{target.name} has no {family} of {names[0]} and {names[1]} into {accum}")
+    if op.b.buffer.space == "fragment":
+        return Refusal(family, f"B `{op.b.buffer.name}` is a fragment; copy it to a shared tile")
+    for atom in atoms:
+        units = partition(m, n, warps, atom.m, atom.n, op.policy)
+        if units is None or k % atom.k:
+            continue
+        um, un = units
+        layouts: dict[Buffer, tuple[Any, ...]] = {op.c.buffer: (accumulator(atom, (m, n), um, un),)}
+        if op.a.buffer.space == "fragment":
+            layouts[op.a.buffer] = (operand_a(atom, (m, k), um, un),)
+        for region in (op.a, op.b):
+            if region.buffer.space == "shared":
+                layouts[region.buffer] = shared_layouts(region.buffer)
+        name = f"{family} m{atom.m}n{atom.n}k{atom.k}"
+        detail = {"atom": atom, "units": units}
+        return Impl(name, "tensor", "warp", layouts=layouts, cost=m * n * k / 1024, detail=detail)
+    shapes = ", ".join(f"m{a.m}n{a.n}k{a.k}" for a in atoms)
+    return Refusal(family, f"a {m}×{n}×{k} tile on {warps} warps is not made of whole {shapes}")
+
+
+def _operand_dtype(buffer: Buffer) -> str:
+    return "tfloat32" if buffer.dtype.name == "float32" else buffer.dtype.name
+
+
+def shared_layouts(buffer: Buffer) -> tuple[Any, ...]:
+    """Layouts that a warp reads without bank conflicts, best first, then plain rows."""
+    shape, item = tuple(buffer.shape), buffer.dtype.bytes
+    row = shape[-1] * item
+    swizzled = [SharedLayout.swizzled(shape, item, span) for span in (128, 64, 32) if row % span == 0]
+    return (*swizzled, SharedLayout.row_major(shape))
+
+
+def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    atom: Atom = impl.detail["atom"]
+    um, un = impl.detail["units"]
+    m, n, k = op.mnk
+    step = ctx.var("kk")
+    outer = ctx.facts
+    ctx.facts = ctx.facts.with_range(step, 0, k // atom.k - 1)
+    count_m, count_n = m // (um * atom.m), n // (un * atom.n)
+    loads: list[Stmt] = []
+    if op.a.buffer.space == "fragment":
+        a = ctx.reg(op.a.buffer)
+        a_at = lambda mi: (mi * (k // atom.k) + step) * atom.a.registers  # noqa: E731
+    else:
+        a = ctx.registers("a_frag", count_m * atom.a.registers, op.a.buffer.dtype)
+        loads += _load(op.a, operand_a(atom, (m, atom.k), um, un), a, step * atom.k, op.transpose_a, ctx)
+        a_at = lambda mi: mi * atom.a.registers  # noqa: E731
+    b = ctx.registers("b_frag", count_n * atom.b.registers, op.b.buffer.dtype)
+    loads += _load(op.b, operand_b(atom, (n, atom.k), um, un), b, step * atom.k, not op.transpose_b, ctx)
+    c = ctx.reg(op.c.buffer)
+    mi, ni = ctx.var("mi"), ctx.var("ni")
+    d = run(c, (mi * count_n + ni) * atom.c.registers, atom.c.registers)
+    product = Mma(
+        atom.instruction, d, run(a, a_at(mi), atom.a.registers), run(b, ni * atom.b.registers, atom.b.registers), d,
+        loc=op.loc,
+    )  # fmt: skip
+    body = (*loads, _unroll(mi, count_m, (_unroll(ni, count_n, (product,)),)))
+    ctx.facts = outer
+    return (_unroll(step, k // atom.k, body),)
+
+
+def _unroll(var: Any, count: int, body: tuple[Stmt, ...]) -> For:
+    return For(var, ZERO, const(count), ONE, body, "unroll")
+
+
+def _load(region: Region, fragment: Any, dst: Buffer, k0: Expr, k_rows: bool, ctx: Context) -> list[Stmt]:
+    """One k-step of an operand (MN, K) into registers; `k_rows`: the tile is stored (K, MN)."""
+    buffer, item = region.buffer, region.buffer.dtype.bytes
+    layout = ctx.layouts[buffer]
+    lead = tuple(region.starts[:-2])
+    base = region.starts[-2:]
+
+    def place(mn: Any, k: Any) -> tuple[Any, ...]:
+        row, column = (k, mn) if k_rows else (mn, k)
+        return (*lead, base[0] + row, base[1] + column)
+
+    move = matrix_move(fragment, 0 if k_rows else 1, item) if ctx.target.has("ldmatrix") else None
+    t = ctx.var("t")
+    outer = ctx.facts
+    if move is not None and _runs(layout, VECTOR_BYTES // item, item):
+        ctx.facts = ctx.facts.with_range(t, 0, move.instructions - 1)
+        mn, k = move.row_start(ctx.thread, t)
+        src = ctx.address(buffer, place(mn, k0 + k))
+        made: Stmt = LdMatrix(run(dst, t * move.run, move.run), src, move.count, move.trans, loc=region.loc)
+        count = move.instructions
+    else:
+        width = 1 if k_rows else _width(fragment, layout, item)
+        ctx.facts = ctx.facts.with_range(t, 0, fragment.registers // width - 1)
+        mn, k = fragment.coords(ctx.thread, t * width)
+        made = LoadMem(run(dst, t * width, width), ctx.address(buffer, place(mn, k0 + k)), loc=region.loc)
+        count = fragment.registers // width
+    ctx.facts = outer
+    return [_unroll(t, count, (made,))]
+
+
+def _runs(layout: Any, run_length: int, item: int) -> bool:
+    """Every aligned run of the last dimension is contiguous and 16-byte aligned."""
+    table = layout.table()
+    if table.shape[-1] % run_length:
+        return False
+    grouped = table.reshape(*table.shape[:-1], -1, run_length)
+    return bool((np.diff(grouped, axis=-1) == 1).all() and (grouped[..., 0] * item % VECTOR_BYTES == 0).all())
+
+
+def _width(fragment: Any, layout: Any, item: int) -> int:
+    """Registers that one access can fill: consecutive along K in the fragment and in memory."""
+    inner = fragment.reg_modes[-1] if fragment.reg_modes else None
+    width = inner.extent if inner is not None and inner.stride == 1 and inner.dim == 1 and inner.step == 1 else 1
+    while width > 1 and (width * item > VECTOR_BYTES or not _runs_of(layout, width, item)):
+        width //= 2
+    return max(1, width)
+
+
+def _runs_of(layout: Any, width: int, item: int) -> bool:
+    table = layout.table()
+    if table.shape[-1] % width:
+        return False
+    grouped = table.reshape(*table.shape[:-1], -1, width)
+    return bool((np.diff(grouped, axis=-1) == 1).all() and (grouped[..., 0] % width == 0).all())

@@ -1,0 +1,187 @@
+"""Warpgroup products (Hopper): B, and A unless it is a fragment, come from swizzled shared tiles through descriptors; the
+accumulator stays in registers until its group has been waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import LayoutError
+from ...ir.expr import Buffer, Const, Expr, compare, const, logical
+from ...ir.instr import Addr, CommitGroup, Desc, WaitGroup, Wgmma, WgmmaFence
+from ...ir.op import Impl, Refusal
+from ...ir.stmt import ONE, ZERO, For, Region, Stmt
+from ...layout import SharedLayout
+from ...layout.descriptor import wgmma_descriptor
+from ...layout.tiles import wgmma_accumulator, wgmma_operand_a
+from ...layout.wgmma import wgmma_atom, wgmma_n
+from ...target import Target
+from ..context import Context, run
+from .partition import partition
+
+if TYPE_CHECKING:
+    from .op import Gemm
+
+NAME = "wgmma"
+MAX_N = 256
+WARPS = 4
+
+
+def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
+    """The widest instruction whose N divides a warpgroup's share, or the reason why there is none."""
+    if not target.has("wgmma"):
+        return Refusal(NAME, f"{target.name} has no wgmma")
+    reason = _refusal(op, warps)
+    if reason:
+        return Refusal(NAME, reason)
+    m, n, k = op.mnk
+    a, b = op.a.buffer, op.b.buffer
+    groups = partition(m, n, warps // WARPS, 64, 8, "full_row" if op.policy == "square" else op.policy)
+    if groups is None:
+        return Refusal(NAME, f"a {m}×{n} tile is not made of 64×8 pieces for {warps // WARPS} warpgroups")
+    gm, gn = groups
+    names = [_operand_dtype(x) for x in (a, b)]
+    width = n // gn
+    n_inst = next((w for w in sorted(wgmma_n(names[0]), reverse=True) if w <= MAX_N and width % w == 0), 0)
+    if not n_inst:
+        return Refusal(NAME, f"no instruction width divides {width} columns")
+    try:
+        atom = wgmma_atom(n_inst, *names, op.c.buffer.dtype.name)
+    except LayoutError as error:
+        return Refusal(NAME, error.found)
+    layouts: dict[Buffer, tuple[Any, ...]] = {op.c.buffer: (wgmma_accumulator((m, n), gm, gn, n_inst),)}
+    if a.space == "fragment":
+        layouts[a] = (wgmma_operand_a(names[0], (m, k), gm, gn),)
+    shared = [(b, not op.transpose_b)] if a.space == "fragment" else [(a, op.transpose_a), (b, not op.transpose_b)]
+    for buffer, mn_major in shared:
+        layouts[buffer] = _swizzles(buffer, mn_major, n_inst if buffer is b else 64)
+        if not layouts[buffer]:
+            return Refusal(NAME, f"rows of `{buffer.name}` fit no swizzle span")
+    detail = {"atom": atom, "groups": groups, "n_inst": n_inst}
+    proxies = {buffer: "async" for buffer, _ in shared}
+    name = f"wgmma m64n{n_inst}k{atom.k}"
+    return Impl(name, "tensor", "warpgroup", "group", layouts, proxies, cost=m * n * k / 4096, detail=detail)
+
+
+def _operand_dtype(buffer: Buffer) -> str:
+    return "tfloat32" if buffer.dtype.name == "float32" else buffer.dtype.name
+
+
+def _refusal(op: Gemm, warps: int) -> str:
+    m, _, k = op.mnk
+    a, b = op.a.buffer, op.b.buffer
+    if warps % WARPS:
+        return f"{warps} warps are no whole warpgroups of {WARPS}"
+    if m % 64:
+        return f"M = {m} is not a multiple of 64"
+    if b.space != "shared":
+        return f"B `{b.name}` is not a shared tile"
+    if a.space not in ("shared", "fragment"):
+        return f"A `{a.name}` is neither a shared tile nor a fragment"
+    if a.space == "fragment" and op.transpose_a:
+        return "A in registers cannot be transposed"
+    if a.rank != 2 or b.rank != 2:
+        return "operands of rank above 2"
+    if k % (32 // a.dtype.bytes):
+        return f"K = {k} is not a multiple of {32 // a.dtype.bytes}"
+    if a.dtype.bytes != 2 and (op.transpose_a or not op.transpose_b):
+        return f"{a.dtype} operands must both be contiguous along K (A not transposed, B transposed)"
+    return ""
+
+
+def _swizzles(buffer: Buffer, mn_major: bool, extent_mn: int) -> tuple[SharedLayout, ...]:
+    """Swizzled layouts that a descriptor can read, widest span first."""
+    item = buffer.dtype.bytes
+    found = []
+    for span in (128, 64, 32):
+        if buffer.shape[-1] * item % span:
+            continue
+        layout = SharedLayout.swizzled(tuple(buffer.shape), item, span)
+        try:
+            wgmma_descriptor(layout, item, mn_major, 0, 0, extent_mn)
+        except LayoutError:
+            continue
+        found.append(layout)
+    return tuple(found)
+
+
+def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """All instructions of the tile as one group: for each 64-row and n_inst-column piece, K in steps."""
+    atom, (gm, gn), n_inst = impl.detail["atom"], impl.detail["groups"], impl.detail["n_inst"]
+    m, n, k = op.mnk
+    rows, columns, steps = m // gm // 64, n // gn // n_inst, k // atom.k
+    mi, ni, ki = ctx.var("mi"), ctx.var("ni"), ctx.var("ki")
+    group: Expr = ctx.facts.simplify(ctx.thread // (WARPS * ctx.target.arch.warp_size))
+    unit_m = ctx.facts.simplify(group % gm) if gm > 1 else ZERO
+    unit_n = ctx.facts.simplify(group // gm) if gn > 1 else ZERO
+    c = ctx.reg(op.c.buffer)
+    d = run(c, (mi * columns + ni) * atom.c.registers, atom.c.registers)
+    if op.a.buffer.space == "fragment":
+        a: Any = run(ctx.reg(op.a.buffer), (mi * steps + ki) * atom.a.registers, atom.a.registers)
+    else:
+        a = _desc(op.a, op.transpose_a, 64, ((unit_m, gm, m // gm), (mi, rows, 64)), (ki, steps, atom.k), ctx)
+    b = _desc(op.b, not op.transpose_b, n_inst, ((unit_n, gn, n // gn), (ni, columns, n_inst)), (ki, steps, atom.k), ctx)
+    zero = ctx.facts.simplify(_zero(op.clear, ki))
+    product: Stmt = Wgmma(atom.instruction, d, a, b, zero, loc=op.loc)
+    body: tuple[Stmt, ...] = (product,)
+    for var, count in ((ki, steps), (ni, columns), (mi, rows)):
+        body = (For(var, ZERO, const(count), ONE, body, "unroll"),)
+    touched = [run(c, 0, c.shape[0])]
+    if op.a.buffer.space == "fragment":
+        touched.append(run(ctx.reg(op.a.buffer), 0, ctx.reg(op.a.buffer).shape[0]))
+    return (WgmmaFence(tuple(touched), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
+
+
+def _zero(clear: Expr, ki: Expr) -> Expr:
+    """Old contents are ignored by the first k-step of a clearing product."""
+    first = compare("eq", ki, 0)
+    if isinstance(clear, Const):
+        return first if clear.value else const(False)
+    return logical("land", clear, first)
+
+
+def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k: Any, ctx: Context) -> Desc:
+    """The operand's descriptor with its start as a linear form of the loops, proven over all of them."""
+    buffer, item = region.buffer, region.buffer.dtype.bytes
+    layout = ctx.layouts[buffer]
+    axes = [*along_mn, along_k]
+    counts = [count for _, count, _ in axes]
+    starts = np.empty(counts, dtype=np.int64)
+    first = None
+    for index in np.ndindex(*counts):
+        mn = sum(i * size for i, (_, _, size) in zip(index[:-1], along_mn, strict=True))
+        made = wgmma_descriptor(layout, item, mn_major, mn, index[-1] * along_k[2], extent_mn)
+        first = first or made
+        starts[index] = made.start
+    offset: Expr = ZERO
+    for axis, (var, count, _) in enumerate(axes):
+        if count == 1:
+            continue
+        along = np.moveaxis(starts, axis, 0)
+        offset = offset + _piecewise(along, var, item)
+    base = ctx.address(buffer, tuple(0 for _ in buffer.shape))
+    place = Addr(base.buffer, ctx.facts.simplify(base.offset + offset))
+    return Desc(place, first.span, first.leading, first.stride, "mn" if mn_major else "k")
+
+
+def _piecewise(along: np.ndarray[Any, Any], var: Expr, item: int) -> Expr:
+    """Elements added per index of one axis: one stride, or two when panels are crossed (period found by table)."""
+    profile = along.reshape(along.shape[0], -1)
+    steps = profile - profile[0]
+    if not (steps == steps[:, :1]).all():
+        raise LayoutError("a wgmma operand's place is not a sum over its loops")
+    values = steps[:, 0] // item
+    count = len(values)
+    for period in (d for d in range(1, count + 1) if count % d == 0):
+        inner, outer = int(values[1 % count]) if period > 1 else 0, int(values[period]) if period < count else 0
+        index = np.arange(count)
+        if np.array_equal(index % period * inner + index // period * outer, values):
+            low = var % period * inner if period > 1 else ZERO
+            return low + (var // period * outer if period < count else ZERO)
+    raise LayoutError("a wgmma operand's place is no strided form of its loop")
+
+
+def complete(op: Gemm, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
+    """After this the accumulator may be read and the operands overwritten."""
+    return (WaitGroup("wgmma", pending, loc=op.loc),)
