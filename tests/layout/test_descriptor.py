@@ -139,6 +139,7 @@ def test_boxes_write_the_whole_layout(layout, itemsize, span, box, count):
         (SharedLayout.padded((64, 64), 8), 2, "padded"),
         (SharedLayout.row_major((4, 512)), 2, "256"),
         (SharedLayout.row_major((4, 4)), 2, "16"),
+        (SharedLayout.swizzled((300, 64), 2, 128), 2, "contiguous"),
         (SharedLayout.row_major((2, 2, 2, 2, 2, 16)), 2, "rank"),
     ],
 )

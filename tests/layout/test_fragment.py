@@ -16,6 +16,7 @@ from tileworkbench.layout import (
     fragment_from_function,
     loop_layout,
     offset_threads,
+    padded_loop,
     permute_dims,
     reduce_dim,
     reg_mode,
@@ -60,6 +61,11 @@ EXAMPLES = [
     loop_layout((128, 96), 128, 8),
     loop_layout((3, 5, 16), 48, 4),
     loop_layout((2, 3, 64), 96, 2),
+    padded_loop((300,), 128),
+    padded_loop((7, 33), 128),
+    padded_loop((3, 5, 24), 96, 8),
+    padded_loop((1,), 32),
+    reduce_dim(padded_loop((7, 36), 128, 4), 1),
     FunctionFragment((5, 6), lambda i, j: (i * 6 + j) % 7, lambda i, j: (i * 6 + j) // 7),
     FunctionFragment((6, 4), lambda i, j, r: i % 3 + 3 * r, lambda i, j: i // 3 * 4 + j, 2),
 ]
@@ -88,6 +94,7 @@ def test_owner_inverts_the_table_and_locate_finds_every_holder(fragment):
     threads = np.arange(fragment.base, fragment.base + fragment.threads)
     grid = np.indices(fragment.shape).reshape(fragment.rank, -1)
     owner, register = fragment.owner(*grid)
+    owner, register = (np.broadcast_to(part, grid.shape[1:]) for part in (owner, register))
     assert np.array_equal(table[owner - fragment.base, register].T, grid)
     linear = np.where(
         valid,
@@ -214,6 +221,12 @@ def test_function_with_replicas_becomes_modes():
     assert fragment.replication == 2
 
 
+def test_lines_that_look_like_modes_are_not_enough():
+    twisted = fragment_from_function((4, 4), lambda i, j: i, lambda i, j: j ^ i)
+    assert isinstance(twisted, FunctionFragment)
+    assert twisted.table()[3, 1].tolist() == [3, 2]
+
+
 def test_function_form_without_modes_has_no_closed_form():
     fragment = fragment_from_function((5, 6), lambda i, j: (i * 6 + j) % 7, lambda i, j: (i * 6 + j) // 7)
     assert isinstance(fragment, FunctionFragment) and not fragment.closed_form
@@ -245,6 +258,17 @@ def test_loops_that_divide_are_modes_and_others_linear():
     assert loop_layout((7, 33), 128, 4).registers == 2
     with pytest.raises(LayoutError):
         loop_layout((0, 3), 128)
+
+
+def test_padded_loops_use_every_thread_once_or_as_replicas():
+    loop = padded_loop((7, 33), 128)
+    assert (loop.threads, loop.covered, loop.replication, loop.guard_dims) == (128, (8, 64), 1, (0, 1))
+    assert padded_loop((1,), 32).replication == 32
+    assert padded_loop((128, 64), 128, 8).guard(0, (0, 0)) is None
+    vectors = padded_loop((7, 36), 128, 4)
+    assert (np.diff(vectors.table()[:, :4, 1], axis=1) == 1).all() and not (vectors.table()[:, 0, 1] % 4).any()
+    rows = reduce_dim(vectors, 1)
+    assert (rows.shape, rows.threads, rows.guarded) == ((7,), 128, True)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tileworkbench.layout.layout import Layout, coalesce, concat
 from tileworkbench.layout.ldmatrix import MatrixMove, keeps_rows, matrix_fragment, matrix_move
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
-from tileworkbench.layout.parallel import LinearLoop, loop_layout
+from tileworkbench.layout.parallel import LinearLoop, loop_layout, padded_loop
 from tileworkbench.layout.shared import FunctionLayout, SharedLayout, StridedLayout, SwizzledLayout
 from tileworkbench.layout.swizzle import ComposedLayout, Swizzle
 from tileworkbench.layout.tiles import (
@@ -95,6 +95,7 @@ __all__ = [
     "operand_a",
     "operand_b",
     "operand_offsets",
+    "padded_loop",
     "permute_dims",
     "reduce_dim",
     "reg_mode",

@@ -114,6 +114,32 @@ def loop_layout(shape: tuple[int, ...], threads: int, vector: int = 1) -> Fragme
     return LinearLoop(shape, threads, run)
 
 
+@cache
+def padded_loop(shape: tuple[int, ...], threads: int, vector: int = 1) -> Fragment:
+    """A mode form for any extents: each dimension is padded to what its share of the threads covers, and guarded.
+
+    From the last dimension on, each takes the greatest divisor of the threads left that it can use; threads that no
+    dimension can use are replicas. Costs more registers than `loop_layout` but can be reduced along any dimension.
+    """
+    if not shape or min(shape) < 1 or threads < 1 or vector < 1:
+        raise LayoutError(f"a parallel loop over {shape} on {threads} threads", rule="all counts are 1 or more")
+    modes: list[Mode] = []
+    last = len(shape) - 1
+    left, thread_stride, reg_stride = threads, 1, 1
+    for dim in reversed(range(len(shape))):
+        run = gcd(vector, shape[dim]) if dim == last else 1
+        runs = shape[dim] // run
+        wide = max(d for d in range(1, min(left, runs) + 1) if left % d == 0)
+        steps = -(-runs // wide)
+        modes += [
+            Mode(run, "reg", reg_stride, dim, 1),
+            Mode(wide, "thread", thread_stride, dim, run),
+            Mode(steps, "reg", reg_stride * run, dim, run * wide),
+        ]
+        left, thread_stride, reg_stride = left // wide, thread_stride * wide, reg_stride * run * steps
+    return Fragment(shape, (*modes, Mode(left, "thread", thread_stride)))
+
+
 def _aligned_modes(shape: tuple[int, ...], sections: list[tuple[Axis, int]]) -> tuple[Mode, ...] | None:
     """Modes of the row-major index cut both into sections and into dimensions; None when the cuts do not nest."""
     axis_cuts, dim_cuts = [1], [1]
