@@ -113,6 +113,14 @@ class Op(Stmt):
         raise InternalError(f"{self.name} cannot be run")
 
     def text(self, show: Any) -> str:
-        """The op as the user would write it; `show` renders an operand."""
-        args = ", ".join(show(getattr(self, f)) for f in self._fields)  # type: ignore[attr-defined]
-        return f"T.{self.name}({args})"
+        """The op as the user would write it, without its body if it has one; `show` renders an operand."""
+        operands, options = [], []
+        for key in self._fields:  # type: ignore[attr-defined]
+            value = getattr(self, key)
+            if isinstance(value, (Region, Expr, Buffer)):
+                operands.append(show(value))
+            elif key == "hints":
+                options += [f"{name}={show(hint)}" for name, hint in value]
+            elif key != "body" and value is not None and value is not False and value != "":
+                options.append(f"{key}={show(value)}")
+        return f"T.{self.name}({', '.join([*operands, *options])})"

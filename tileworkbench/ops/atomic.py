@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..ir.expr import Buffer, Expr
+from ..ir.expr import Buffer, Expr, Load
 from ..ir.node import node
 from ..ir.op import Access, Op
 from ..ir.stmt import Region, Stmt
@@ -26,6 +26,11 @@ class AtomicTile(Op):
         read = (Access(self.value.buffer, "r", self.value),) if isinstance(self.value, Region) else ()
         return (*read, Access(self.dst.buffer, "atomic", self.dst))
 
+    def text(self, show: Any) -> str:
+        options = "" if self.order == "relaxed" else f", memory_order={show(self.order)}"
+        options += ", use_tma=True" if self.use_tma else ""
+        return f"T.atomic_{self.kind}({show.like(self.dst, self.value)}, {show.like(self.value, self.dst)}{options})"
+
 
 @node
 class AtomicElement(Stmt):
@@ -41,3 +46,11 @@ class AtomicElement(Stmt):
     def element_access(self) -> tuple[Access, ...]:
         old = (Access(self.old, "w"),) if self.old is not None else ()
         return (Access(self.buffer, "atomic"), *old)
+
+    def text(self, show: Any) -> str:
+        """The element's read-modify-write, with its old value where that is kept."""
+        order = "" if self.order == "relaxed" else f", memory_order={show(self.order)}"
+        target = "" if self.old is None else f"{show(self.old)} = "
+        back = "" if self.old is None else ", return_prev=True"
+        place = show(Load(self.buffer, self.indices))
+        return f"{target}T.atomic_{self.kind}({place}, {show(self.value)}{order}{back})"

@@ -38,6 +38,10 @@ class Copy(Op):
     def effects(self) -> tuple[Access, ...]:
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
 
+    def text(self, show: Any) -> str:
+        hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
+        return f"T.copy({show.like(self.src, self.dst)}, {show.like(self.dst, self.src)}{hints})"
+
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found: list[Impl | Refusal] = [tma.tma_impl(self, facts, target), cp_async.cp_async_impl(self, facts, target)]
         staged = self.src.buffer.space == "global" and self.dst.buffer.space == "shared"

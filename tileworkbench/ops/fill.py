@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..ir.arith import Facts
-from ..ir.expr import Buffer, Expr, Var, cast
+from ..ir.expr import Buffer, Const, Expr, Var, cast
 from ..ir.node import node
 from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Region, Stmt, Store
@@ -26,6 +26,11 @@ class Fill(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.dst.buffer, "w", self.dst),)
+
+    def text(self, show: Any) -> str:
+        if isinstance(self.value, Const) and self.value.value == 0:
+            return f"T.clear({show(self.dst)})"
+        return f"T.fill({show(self.dst)}, {show(self.value)})"
 
     def as_parallel(self) -> Parallel:
         """The fill as an element loop."""

@@ -35,6 +35,10 @@ class Parallel(Op):
     def effects(self) -> tuple[Access, ...]:
         return tuple(accesses(self.body))
 
+    def text(self, show: Any) -> str:
+        hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
+        return f"for {', '.join(map(show, self.vars))} in T.Parallel({', '.join(map(show, self.extents))}{hints})"
+
     def nest(self) -> Nest:
         return Nest.of(self.vars, self.extents, self.body)
 

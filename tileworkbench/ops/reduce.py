@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..ir.node import node
 from ..ir.op import Access, Op
@@ -25,3 +25,8 @@ class Reduce(Op):
     def effects(self) -> tuple[Access, ...]:
         mode = "w" if self.clear else "rw"
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, mode, self.dst)
+
+    def text(self, show: Any) -> str:
+        options = "" if self.clear else ", clear=False"
+        options += ", nan_propagate=True" if self.nan_propagate else ""
+        return f"T.reduce_{self.kind}({show(self.src)}, {show(self.dst)}, dim={self.dim}{options})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..ir.node import node
 from ..ir.op import Access, Op
@@ -22,3 +22,7 @@ class Scan(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
+
+    def text(self, show: Any) -> str:
+        reverse = ", reverse=True" if self.reverse else ""
+        return f"T.cum{self.kind}({show(self.src)}, {show(self.dst)}, dim={self.dim}{reverse})"

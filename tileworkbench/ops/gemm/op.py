@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ...errors import ShapeError, TargetError
 from ...ir.arith import Facts
-from ...ir.expr import Buffer, Expr
+from ...ir.expr import Buffer, Const, Expr
 from ...ir.node import node
 from ...ir.op import Access, Choice, Impl, Op, Refusal
 from ...ir.stmt import Region, Stmt
@@ -72,6 +72,15 @@ class Gemm(Op):
                 fix="copy one of them to a tile of the other's dtype first",
                 loc=self.loc,
             )
+
+    def text(self, show: Any) -> str:
+        options = [f"{flag}=True" for flag in ("transpose_A", "transpose_B") if getattr(self, flag.lower())]
+        if not (isinstance(self.clear, Const) and not self.clear.value):
+            options.append(f"clear_accum={show(self.clear)}")
+        if self.policy != "square":
+            options.append(f"policy={show(self.policy)}")
+        options += [f"{key}={show(value)}" for key, value in self.hints]
+        return f"T.gemm({', '.join([show(self.a), show(self.b), show(self.c), *options])})"
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found = [wgmma.wgmma_impl(self, target, warps), mma.mma_impl(self, target, warps)]
