@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tileworkbench.options import options
 from tileworkbench.runtime import cache, folder
 from tileworkbench.runtime.cache import CacheWarning, DiskCache
 
@@ -192,20 +193,16 @@ def test_trouble_with_the_disk_costs_one_warning(
     assert not [name for name in left if name.startswith(folder.TEMPORARY)]
 
 
-def test_no_home_and_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("TILEWORKBENCH_CACHE", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda p: p)
-    with pytest.warns(CacheWarning, match="no home folder"):
-        assert cache.default().load(key(1)) is None
-    monkeypatch.setenv("TILEWORKBENCH_CACHE", "off")
-    assert cache.default().path is None and cache.default().load(key(1)) is None
-    monkeypatch.setenv("TILEWORKBENCH_CACHE", str(tmp_path / "mine"))
-    assert cache.default().path == tmp_path / "mine"
-    monkeypatch.delenv("TILEWORKBENCH_CACHE")
-    if sys.platform == "linux":
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert cache.default().path == tmp_path / "tileworkbench"
+def test_the_options_say_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with options(cache=False):
+        assert cache.default().path is None and cache.default().load(key(1)) is None
+    with options(cache_dir=tmp_path / "mine", cache_size="1MiB"):
+        assert cache.default().path == tmp_path / "mine" and cache.default().limit == 1 << 20
+    monkeypatch.delenv("TILEWORKBENCH_CACHE_DIR", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.warns(CacheWarning, match="no home folder") as seen:
+        assert cache.default().load(key(1)) is None and cache.default().load(key(2)) is None
+    assert len(seen) == 1
 
 
 def test_the_oldest_go_first_and_the_limit_holds(disk: DiskCache) -> None:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import threading
 import time
 import warnings
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..options import options
 from . import folder
 from .folder import Folder
 from .locks import file_lock
@@ -32,7 +32,6 @@ LIMIT = 1 << 30  # bytes of all entries
 LEFTOVER_AGE = 24 * 3600.0  # seconds until a temporary file is nobody's
 TOUCH_AGE = 3600.0  # seconds; a hit on an older entry moves it to the end of the eviction queue
 _KEY = re.compile(r"[0-9a-f]{64}")
-_OFF = {"", "0", "off", "none"}
 
 
 class CacheWarning(UserWarning):
@@ -214,30 +213,18 @@ def decode(key: str, data: bytes) -> Entry | None:
 
 
 def default() -> DiskCache:
-    """The user's cache by the environment: TILEWORKBENCH_CACHE (a folder, or `off`), else the system's place."""
-    named = os.environ.get("TILEWORKBENCH_CACHE")
-    if named is not None:
-        return _shared(None if named.lower() in _OFF else Path(os.path.abspath(os.path.expanduser(named))), "")
-    base = _system_place()
-    if base is None:
-        return _shared(None, "there is no home folder (set TILEWORKBENCH_CACHE to a folder, or to off)")
-    return _shared(base / "tileworkbench", "")
+    """The user's cache as the options `cache`, `cache_dir` and `cache_size` say now."""
+    if not options.cache:
+        return _shared(None, 0, "")
+    if options.origin("cache_dir") == "default" and not os.path.isdir(os.path.expanduser("~")):
+        return _shared(None, 0, "there is no home folder (set TILEWORKBENCH_CACHE_DIR to a folder)")
+    return _shared(Path(os.path.abspath(options.cache_dir)), options.cache_size, "")
 
 
 @functools.cache
-def _shared(path: Path | None, trouble: str) -> DiskCache:
+def _shared(path: Path | None, limit: int, trouble: str) -> DiskCache:
     """One object a place, so that its trouble is told once a process."""
-    return DiskCache(path, trouble=trouble)
-
-
-def _system_place() -> Path | None:
-    named = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "")
-    if os.path.isabs(named):
-        return Path(named)
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home) or not os.path.isdir(home):
-        return None
-    return Path(home, "Library", "Caches") if sys.platform == "darwin" else Path(home, ".cache")
+    return DiskCache(path, limit, trouble)
 
 
 def _entries(place: Folder) -> list[tuple[str, os.stat_result]]:

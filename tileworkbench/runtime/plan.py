@@ -1,0 +1,154 @@
+"""What a call of one signature comes to: the chosen variant, the numbers, and arguments ready but for the pointers."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..codegen.source import Source
+from ..errors import InternalError, LaunchError
+from . import dtypes, hostexpr
+from .bind import Binding, tensor_params
+from .driver import Driver, Launch
+from .tensormap import EncodedMap, Geometry, TensorMaps, geometry
+
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+_INT32 = (-(2**31), 2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Output:
+    """An array to allocate at each call; `place` counts among the tensors."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class _Nothing:
+    """The launch of an empty grid."""
+
+    def call(self) -> int:
+        return 0
+
+    def set_stream(self, stream: int) -> None:
+        """No launch, no stream."""
+
+
+class Plan:
+    """A prepared launch. It belongs to one thread, since its argument slots are written at each call."""
+
+    __slots__ = ("_held", "_map_slots", "_maps", "_pointer_slots", "_scalar_slots", "_slots", "_stream", "_table",
+                 "device", "launch", "library", "outputs", "pointers")  # fmt: skip
+
+    def __init__(self, source: Source, values: Mapping[str, int], maps: TensorMaps, device: int) -> None:
+        count = max(len(source.args), 1)
+        self._slots, self._table = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
+        for i in range(count):
+            self._table[i] = ctypes.addressof(self._slots) + 8 * i
+        self._maps, self._stream, self.device = maps, 0, device
+        self._held: list[EncodedMap | None] = []
+        self._pointer_slots: list[tuple[int, int]] = []  # (slot, place among the tensors)
+        self._scalar_slots: list[tuple[int, str]] = []
+        self._map_slots: list[tuple[int, int, Geometry]] = []
+        self.pointers: tuple[int, ...] = ()
+        self.launch: Launch = _Nothing()
+        self.outputs: tuple[Output, ...] = ()
+        self.library = ""
+        self._lay_out(source, values)
+
+    def set_scalars(self, values: Mapping[str, int]) -> None:
+        """Writes scalar arguments, given as bits by name."""
+        for slot, name in self._scalar_slots:
+            self._slots[slot] = values[name]
+
+    def set_pointers(self, pointers: tuple[int, ...]) -> None:
+        """Writes the tensors' addresses and the descriptors that follow from them."""
+        for slot, place in self._pointer_slots:
+            self._slots[slot] = pointers[place]
+        for i, (slot, place, shape) in enumerate(() if self.empty else self._map_slots):
+            found = self._maps.get(shape, pointers[place])
+            self._held[i] = found  # the launch reads it by address
+            self._table[slot] = found.address
+        self.pointers = pointers
+
+    @property
+    def empty(self) -> bool:
+        return isinstance(self.launch, _Nothing)
+
+    def set_stream(self, stream: int) -> None:
+        if stream != self._stream:
+            self.launch.set_stream(stream)
+            self._stream = stream
+
+    def prepare(self, driver: Driver, source: Source, function: int, grid: tuple[int, ...]) -> None:
+        if 0 not in grid:
+            cluster = (*source.cluster, 1, 1)[:3]
+            self.launch = driver.prepare(function, grid, source.threads, source.shared_bytes, cluster, self._table)
+
+    def _lay_out(self, source: Source, values: Mapping[str, int]) -> None:
+        tensors = tensor_params(source.params)
+        places = {param.name: i for i, param in enumerate(tensors)}
+        recipes = {recipe.name: recipe for recipe in source.maps}
+        for slot, arg in enumerate(source.args):
+            if arg.kind == "pointer":
+                self._pointer_slots.append((slot, places[arg.name]))
+            elif arg.kind == "scalar":
+                self._scalar_slots.append((slot, arg.name))
+            elif arg.kind == "symbol":
+                self._slots[slot] = symbol_bits(arg.name, arg.dtype, values)
+            elif arg.kind == "map":
+                place = places[recipes[arg.name].tensor]
+                shape = geometry(recipes[arg.name], values, tensors[place].loc)
+                self._map_slots.append((slot, place, shape))
+                self._held.append(None)
+            else:
+                raise InternalError(f"an argument of kind {arg.kind!r} is unknown to the launcher")
+
+
+def symbol_bits(name: str, dtype: str, values: Mapping[str, int]) -> int:
+    """A symbol as bits of its declared integer type."""
+    try:
+        return dtypes.packer(dtype or "int32")(values[name])
+    except KeyError:
+        raise InternalError(f"the kernel takes {name!r}, which no tensor's shape or stride defines") from None
+    except LaunchError as error:
+        raise LaunchError(f"{name}: {error.found}", rule=error.rule, fix="use a smaller extent") from None
+
+
+def grid_of(source: Source, values: Mapping[str, int]) -> tuple[int, int, int]:
+    """Blocks in x, y and z; LaunchError beyond the hardware's limits."""
+    numbers = [hostexpr.evaluate(expr, values) for expr in source.grid]
+    x, y, z = (*numbers, 1, 1, 1)[:3]
+    for axis, number, most in zip("xyz", (x, y, z), LARGEST_GRID, strict=True):
+        if not 0 <= number <= most:
+            formula = hostexpr.text(source.grid["xyz".index(axis)])
+            raise LaunchError(
+                f"the grid has {number} blocks in {axis} ({formula})", rule=f"a grid has 0 to {most} there"
+            )
+    return x, y, z
+
+
+def output_specs(source: Source, missing: Sequence[int], binding: Binding) -> tuple[Output, ...]:
+    """Shapes of the tensors to allocate; `missing` are places among the parameters."""
+    tensors = tensor_params(source.params)
+    outputs = []
+    for place in missing:
+        param = source.params[place]
+        unknown = {n for e in param.shape for n in hostexpr.symbols(e)} - binding.values.keys()  # type: ignore[union-attr]
+        if unknown:
+            raise LaunchError(
+                f"the shape of the output {param.name} needs {', '.join(sorted(unknown))}, which no input has",
+                fix=f"pass {param.name} yourself",
+                loc=param.loc,
+            )
+        shape = tuple(hostexpr.evaluate(e, binding.values) for e in param.shape)  # type: ignore[union-attr]
+        outputs.append(Output(tensors.index(param), shape, param.dtype))  # type: ignore[arg-type]
+    return tuple(outputs)
+
+
+def packers(source: Source) -> dict[str, Callable[[Any], int]]:
+    """How each scalar argument becomes bits."""
+    return {arg.name: dtypes.packer(arg.dtype) for arg in source.args if arg.kind == "scalar"}
