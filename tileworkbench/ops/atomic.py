@@ -26,6 +26,19 @@ class AtomicTile(Op):
         read = (Access(self.value.buffer, "r", self.value),) if isinstance(self.value, Region) else ()
         return (*read, Access(self.dst.buffer, "atomic", self.dst))
 
+    def run(self, env: Any) -> None:
+        to = self.dst.buffer.dtype
+        extents = env.extents(self.dst)
+        if isinstance(self.value, Region):
+            value = env.read(self.value, sink="an atomic update")
+            value = value.reshape(value.shape[: env.lead] + extents)
+            value = env.convert(value, self.value.buffer.dtype, to)
+        else:
+            env.require(self.value, "an atomic update", self.loc)
+            value = env.convert(env.scalar(self.value), self.value.dtype, to)
+            value = value.reshape(value.shape + (1,) * len(extents)) if value.ndim else value
+        env.update(self.kind, self.dst, value)
+
     def text(self, show: Any) -> str:
         options = "" if self.order == "relaxed" else f", memory_order={show(self.order)}"
         options += ", use_tma=True" if self.use_tma else ""

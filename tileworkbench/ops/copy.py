@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
-from ..errors import TargetError
+from ..errors import ShapeError, TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer
 from ..ir.node import node
@@ -37,6 +37,18 @@ class Copy(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
+
+    def run(self, env: Any) -> None:
+        source, target = self.src.buffer.dtype, self.dst.buffer.dtype
+        value = env.read(self.src)
+        undefined = env.undefined(self.src)
+        lead, extents = env.lead, env.extents(self.dst)
+        fit_shapes(env.extents(self.src), extents, self)
+        value = value.reshape(value.shape[:lead] + extents)
+        if undefined is not None:
+            undefined = undefined.reshape(undefined.shape[:lead] + extents)
+        moved = env.convert(value, source, target)
+        env.write(self.dst, moved, keep=moved is not value or env.frozen(self.src.buffer), undefined=undefined)
 
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
@@ -76,3 +88,14 @@ class Copy(Op):
 
 def _family(impl: Impl) -> Any:
     return {"tma": tma, "vector": vector}.get(impl.name, cp_async)
+
+
+def fit_shapes(a: tuple[int, ...], b: tuple[int, ...], op: Op) -> None:
+    """Both regions have the same extents once those of 1 are dropped, else ShapeError."""
+    if [n for n in a if n != 1] != [n for n in b if n != 1]:
+        raise ShapeError(
+            f"T.{op.name}: the source region is {a}, the destination {b}",
+            rule="the extents other than 1 are equal, in order",
+            fix="give both sides the same extents",
+            loc=op.loc,
+        )

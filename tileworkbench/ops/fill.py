@@ -27,6 +27,13 @@ class Fill(Op):
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.dst.buffer, "w", self.dst),)
 
+    def run(self, env: Any) -> None:
+        env.require(self.value, f"a fill of `{self.dst.buffer.name}`", self.loc)
+        value = env.convert(env.scalar(self.value), self.value.dtype, self.dst.buffer.dtype)
+        if value.ndim:
+            value = value.reshape(value.shape + (1,) * len(self.dst.extents))
+        env.write(self.dst, value, keep=True)
+
     def text(self, show: Any) -> str:
         if isinstance(self.value, Const) and self.value.value == 0:
             return f"T.clear({show(self.dst)})"

@@ -35,6 +35,9 @@ class Parallel(Op):
     def effects(self) -> tuple[Access, ...]:
         return tuple(accesses(self.body))
 
+    def run(self, env: Any) -> None:
+        env.parallel(self)
+
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
         return f"for {', '.join(map(show, self.vars))} in T.Parallel({', '.join(map(show, self.extents))}{hints})"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..ir.node import node
 from ..ir.op import Access, Op
 from ..ir.stmt import Region
@@ -25,6 +27,44 @@ class Reduce(Op):
     def effects(self) -> tuple[Access, ...]:
         mode = "w" if self.clear else "rw"
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, mode, self.dst)
+
+    def run(self, env: Any) -> None:
+        """Sums of narrow floats run in float32 and are rounded once; max and min skip NaN unless `nan_propagate`."""
+        dtype, to = self.src.buffer.dtype, self.dst.buffer.dtype
+        value, undefined = env.read(self.src), env.undefined(self.src)
+        axis = env.lead + self.dim % len(self.src.extents)
+        shape = env.extents(self.dst)
+        if self.kind in ("abssum", "absmax"):
+            value = np.abs(value)
+        out = self._combine(value, axis)
+        out = env.round(out.reshape(out.shape[: env.lead] + shape), dtype)
+        if undefined is not None:
+            undefined = undefined.any(axis=axis)
+            undefined = undefined.reshape(undefined.shape[: env.lead] + shape)
+        if not self.clear:
+            old, mark = env.read(self.dst), env.undefined(self.dst)
+            out = env.round(self._pair()(old, env.convert(out, dtype, to)), to)
+            undefined = mark if undefined is None else (undefined if mark is None else undefined | mark)
+        else:
+            out = env.convert(out, dtype, to)
+        env.write(self.dst, out, keep=True, undefined=undefined)
+
+    def _pair(self) -> np.ufunc:
+        floats = self.src.buffer.dtype.is_float and not self.nan_propagate
+        if self.kind in ("max", "absmax"):
+            return np.fmax if floats else np.maximum
+        if self.kind == "min":
+            return np.fmin if floats else np.minimum
+        return {"bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor}.get(self.kind, np.add)
+
+    def _combine(self, value: np.ndarray, axis: int) -> np.ndarray:
+        """All elements of the axis together, in the dtype they have (bools count as truth values)."""
+        fn = self._pair()
+        if fn is not np.fmax and fn is not np.fmin:
+            return fn.reduce(value, axis=axis, dtype=value.dtype)
+        # NumPy's maximum is several times faster than fmax; NaN in the result tells whether the difference matters.
+        fast = (np.maximum if fn is np.fmax else np.minimum).reduce(value, axis=axis)
+        return fn.reduce(value, axis=axis) if np.isnan(fast).any() else fast
 
     def text(self, show: Any) -> str:
         options = "" if self.clear else ", clear=False"

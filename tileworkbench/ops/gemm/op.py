@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ...errors import ShapeError, TargetError
 from ...ir.arith import Facts
 from ...ir.expr import Buffer, Const, Expr
@@ -52,6 +54,33 @@ class Gemm(Op):
             Access(self.b.buffer, "r", self.b),
             Access(self.c.buffer, "rw", self.c),
         )
+
+    def run(self, env: Any) -> None:
+        """Products of narrow floats are exact in float32 and summed there; integers are exact in float64."""
+        a = self._operand(env, self.a, self.transpose_a)
+        b = self._operand(env, self.b, self.transpose_b)
+        to = self.c.buffer.dtype
+        total = env.product(a, b)
+        if to.is_int:
+            total = total.astype(np.int64).astype(to.numpy)
+        total = total.reshape(total.shape[: env.lead] + env.extents(self.c))
+        env.require(self.clear, "a gemm's clear flag", self.loc)
+        clear = env.scalar(self.clear)
+        if np.all(clear):
+            env.write(self.c, env.round(total.astype(env.container(to), copy=False), to), keep=True)
+            return
+        old = env.read(self.c, sink="a gemm's accumulator")
+        if np.ndim(clear):
+            old = np.where(clear.reshape(clear.shape + (1,) * len(self.c.extents)), 0, old)
+        into = total if total.dtype == old.dtype and total.size >= old.size else None
+        env.write(self.c, env.round(np.add(old, total, out=into), to), keep=True)
+
+    def _operand(self, env: Any, region: Region, transposed: bool) -> np.ndarray:
+        value = env.read(region, sink="a gemm")
+        value = value.reshape(value.shape[: env.lead] + value.shape[-2:])
+        if transposed:
+            value = value.swapaxes(-1, -2)
+        return env.operand(value, region.buffer.dtype)
 
     def check(self) -> None:
         m, n, k = self.mnk

@@ -1,0 +1,5 @@
+"""The tile machine: what a tile- or planned-level kernel means, on NumPy, vectorised over blocks."""
+
+from .machine import Run, run
+
+__all__ = ["Run", "run"]

@@ -1,0 +1,167 @@
+"""Arguments to parameters: tensors into slots, symbols from the shapes, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import LaunchError
+from ...ir.dtype import BOOL
+from ...ir.expr import Buffer, Const, Expr, Var
+from ...ir.kernel import Kernel
+from .rounding import is_narrow, widen
+from .storage import Slot
+
+# Inputs of narrow floats are kept as float32 when all of them together stay below this; else they are widened at
+# every access. Bytes.
+_WIDEN_LIMIT = 96 * 2**20
+
+
+@dataclass(slots=True)
+class Bound:
+    """Slots of the tensors, values of scalars and symbols, and the arrays that go back to the caller."""
+
+    slots: dict[Buffer, Slot]
+    values: dict[Var, Any]
+    arrays: list[Any]  # by parameter
+    returned: list[tuple[np.ndarray, np.ndarray]]  # (the caller's array, the contiguous one that was written)
+
+
+def bind(kernel: Kernel, args: Sequence[Any], written: set[Buffer], solve: Any) -> Bound:
+    """The kernel's parameters with `args` in parameter order; `outputs` may be left out and are allocated.
+
+    `solve(expr, values)` evaluates an expression of symbols."""
+    given = _positions(kernel, args)
+    bound = Bound({}, {}, [None] * len(kernel.params), [])
+    for at, param in enumerate(kernel.params):
+        if isinstance(param, Var):
+            bound.values[param] = _scalar(kernel, param, given[at])
+    for at, param in enumerate(kernel.params):
+        if isinstance(param, Buffer) and given[at] is not None:
+            _symbols(param, given[at], bound.values)
+    for at, param in enumerate(kernel.params):
+        if isinstance(param, Buffer):
+            _tensor(kernel, at, param, given[at], bound, param in written, solve)
+    _widen(bound, written)
+    return bound
+
+
+def _positions(kernel: Kernel, args: Sequence[Any]) -> list[Any]:
+    count, outputs = len(kernel.params), {o % len(kernel.params) for o in kernel.outputs}
+    if len(args) == count:
+        return list(args)
+    if len(args) == count - len(outputs):
+        rest = iter(args)
+        return [None if at in outputs else next(rest) for at in range(count)]
+    defaults = sum(1 for p in kernel.params if isinstance(p, Var) and p in kernel.defaults)
+    if count - defaults <= len(args) < count:
+        return [*args, *[None] * (count - len(args))]
+    names = ", ".join(p.name for p in kernel.params)
+    raise LaunchError(
+        f"{kernel.name} was called with {len(args)} arguments",
+        rule=f"it takes {count}: {names}" + (f" (or without its {len(outputs)} outputs)" if outputs else ""),
+        fix="pass one argument a parameter, in order",
+        loc=kernel.loc,
+    )
+
+
+def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:
+    if value is None:
+        value = kernel.defaults.get(param)
+        value = value.value if isinstance(value, Const) else value
+    if value is None:
+        raise LaunchError(f"scalar `{param.name}` is missing", rule="it has no default", fix="pass it", loc=kernel.loc)
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if not isinstance(value, (int, float, bool)):
+        raise LaunchError(
+            f"scalar `{param.name}` is a {type(value).__name__}", rule=f"it is a {param.dtype} number", loc=kernel.loc
+        )
+    if param.dtype is BOOL:
+        return bool(value)
+    if param.dtype.is_int:
+        if isinstance(value, float) or not param.dtype.min_value() <= value <= param.dtype.max_value():
+            raise LaunchError(f"scalar `{param.name}` is {value!r}", rule=f"it is a {param.dtype}", loc=kernel.loc)
+        return int(value)
+    exact = param.dtype.numpy.type(value)
+    return np.float32(exact) if is_narrow(param.dtype) else exact
+
+
+def _symbols(param: Buffer, array: Any, values: dict[Var, Any]) -> None:
+    if not isinstance(array, np.ndarray):
+        raise LaunchError(
+            f"`{param.name}` is a {type(array).__name__}", rule="the CPU target takes NumPy arrays", fix="np.asarray(…)"
+        )
+    if array.ndim != param.rank:
+        raise LaunchError(
+            f"`{param.name}` has {array.ndim} dimensions", rule=f"the parameter has {param.rank}", fix="reshape it"
+        )
+    for entry, size in zip(param.shape, array.shape, strict=True):
+        if isinstance(entry, Var):
+            _one_value(param, entry, int(size), values)
+    for entry, stride in zip(param.strides or (), array.strides, strict=False):
+        if isinstance(entry, Var):
+            _one_value(param, entry, stride // array.itemsize, values)
+
+
+def _one_value(param: Buffer, symbol: Var, size: int, values: dict[Var, Any]) -> None:
+    known = values.setdefault(symbol, size)
+    if known != size:
+        raise LaunchError(
+            f"symbol {symbol.name} is {known} elsewhere and {size} in `{param.name}`",
+            rule="a symbol has one value in a call",
+            fix="pass tensors whose shapes agree",
+        )
+
+
+def _tensor(kernel: Kernel, at: int, param: Buffer, array: Any, bound: Bound, written: bool, solve: Any) -> None:
+    shape = tuple(s if isinstance(s, int) else _extent(param, s, bound.values, solve) for s in param.shape)
+    allocated = array is None
+    if allocated:
+        if at not in {o % len(kernel.params) for o in kernel.outputs}:
+            raise LaunchError(f"tensor `{param.name}` is missing", rule="only outputs may be left out", loc=kernel.loc)
+        array = np.zeros(shape, param.dtype.numpy)
+    if array.dtype != param.dtype.numpy:
+        raise LaunchError(
+            f"`{param.name}` is {array.dtype}", rule=f"the parameter is {param.dtype}", fix=f"{param.name}.astype(…)"
+        )
+    if array.shape != shape:
+        raise LaunchError(
+            f"`{param.name}` has shape {array.shape}", rule=f"the parameter has shape {shape}", fix="check the sizes"
+        )
+    bound.arrays[at] = array
+    inner = np.ascontiguousarray(array)
+    if written and inner is not array:
+        bound.returned.append((array, inner))
+    slot = Slot(param, 0, inner, shape=shape, narrow=is_narrow(param.dtype), frozen=not written)
+    if written:
+        slot.unwritten = np.ones(shape, bool)
+        slot.undefined = slot.unwritten if allocated else None
+    elif allocated:
+        slot.unwritten = slot.undefined = np.ones(shape, bool)
+    bound.slots[param] = slot
+
+
+def _extent(param: Buffer, e: Expr, values: Mapping[Var, Any], solve: Any) -> int:
+    try:
+        return int(solve(e, values))
+    except KeyError as missing:
+        raise LaunchError(
+            f"the shape of `{param.name}` depends on a symbol that no argument gives: {missing}",
+            rule="every symbol is an extent or a stride of an input",
+        ) from None
+
+
+def _widen(bound: Bound, written: set[Buffer]) -> None:
+    """Keeps narrow inputs as float32 when they are small enough and nothing can write to them."""
+    targets = [s.array for s in bound.slots.values() if s.buffer in written]
+    for slot in bound.slots.values():
+        if slot.frozen and any(np.may_share_memory(slot.array, t) for t in targets):
+            slot.frozen = False
+    narrow = [s for s in bound.slots.values() if s.narrow and s.frozen]
+    if sum(s.array.size * 4 for s in narrow) <= _WIDEN_LIMIT:
+        for slot in narrow:
+            slot.array, slot.narrow = widen(slot.array, slot.buffer.dtype), False

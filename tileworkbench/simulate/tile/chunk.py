@@ -1,0 +1,77 @@
+"""Which blocks run together: boxes of the grid whose tiles fit the caches and the memory bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ...ir.expr import Buffer, Load, Var
+from ...ir.kernel import Kernel
+from ...ir.node import walk
+from ...ir.stmt import For, Let, Region, Store, While
+from ...ops.parallel import Parallel
+from .rounding import container
+
+Box = tuple[tuple[int, int], ...]  # a range an axis, slowest axis first
+
+# Bytes of tiles and temporaries of one chunk: large enough that NumPy's cost a call vanishes, small enough for caches.
+_TARGET = 8 * 2**20
+
+
+def tile_bytes(kernel: Kernel) -> int:
+    """Bytes that one block's buffers and the widest statement's temporaries take."""
+    buffers: dict[Buffer, None] = {}
+    widest = 0
+    for n in walk(kernel.body):
+        found = n.buffer if isinstance(n, (Load, Store, Region)) else None
+        if found is not None and found.space != "global":
+            buffers[found] = None
+        if isinstance(n, Parallel):
+            widest = max(widest, math.prod(e if isinstance(e, int) else 1024 for e in n.extents) * 4)
+    total = sum((b.static_size() or 1024) * container(b.dtype).itemsize for b in buffers)
+    return max(total + 2 * widest, 1)
+
+
+def chunks(grid: tuple[int, ...], bytes_per_block: int, single: set[int], target: int = _TARGET) -> Iterator[Box]:
+    """Boxes that cover the grid in order; axes in `single` have extent 1 in each."""
+    room = max(1, target // bytes_per_block)
+    sizes = [1] * len(grid)
+    for axis in reversed(range(len(grid))):
+        if axis in single:
+            continue
+        sizes[axis] = min(grid[axis], room)
+        room = max(1, room // max(1, sizes[axis]))
+    yield from _boxes(grid, sizes, ())
+
+
+def _boxes(grid: tuple[int, ...], sizes: list[int], prefix: Box) -> Iterator[Box]:
+    axis = len(prefix)
+    if axis == len(grid):
+        yield prefix
+        return
+    for start in range(0, grid[axis], sizes[axis]):
+        yield from _boxes(grid, sizes, (*prefix, (start, min(start + sizes[axis], grid[axis]))))
+
+
+def deciding_axes(kernel: Kernel) -> set[int]:
+    """Grid axes that a trip count depends on. One block at a time along them keeps loops free of masks."""
+    depends: dict[Var, set[int]] = {v: {len(kernel.grid) - 1 - i} for i, v in enumerate(kernel.block_vars)}
+
+    def axes(e: object) -> set[int]:
+        found: set[int] = set()
+        for n in walk(e):  # type: ignore[arg-type]
+            if isinstance(n, Var):
+                found |= depends.get(n, set())
+        return found
+
+    out: set[int] = set()
+    for n in walk(kernel.body):
+        if isinstance(n, Let):
+            depends[n.var] = depends.get(n.var, set()) | axes(n.value)
+        elif isinstance(n, For):
+            for bound in (n.start, n.stop, n.step):
+                out |= axes(bound)
+            depends[n.var] = axes(n.start)
+        elif isinstance(n, While):
+            out |= axes(n.cond)
+    return out

@@ -1,0 +1,183 @@
+"""What a tile operation may ask of the machine: read a region, write a region, a scalar, a product, a conversion.
+
+Values have the machine's axes first (`lead` of them; extent 1 where nothing varies), then one axis a dimension of the
+region. They are in the container of the region's dtype (`rounding.py`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.dtype import DType
+from ...ir.expr import Buffer, Const, Expr
+from ...ir.stmt import Region
+from . import matmul, rounding
+from .access import load
+from .affine import Affine, add, axis_values
+from .arithmetic import as_array
+from .atomic import update
+from .expression import lift
+from .state import State
+from .storage import Slot, own
+from .taint import never_written, refuse, undefined_of
+from .write import release_private, replace, store
+
+if TYPE_CHECKING:
+    from ...errors import Loc
+    from .program import Program
+
+
+class Env:
+    """The services of one agent's state."""
+
+    def __init__(self, st: State, program: Program) -> None:
+        self.st, self.program = st, program
+
+    @property
+    def lead(self) -> int:
+        """How many machine axes a value has before the region's own."""
+        return self.st.base
+
+    def extents(self, region: Region) -> tuple[int, ...]:
+        return tuple(self.st.number(e) for e in region.extents)
+
+    def frozen(self, buffer: Buffer) -> bool:
+        """Whether nothing writes to the buffer while the kernel runs, so that what `read` gave may be kept."""
+        return self.st.slot(buffer).frozen
+
+    def read(self, region: Region, sink: str = "") -> np.ndarray:
+        """The region's values; 0 past the edge of a global tensor. `sink` names a use for which never-written elements
+        are refused."""
+        st, slot = self.st, self.st.slot(region.buffer)
+        extents = self.extents(region)
+        if sink and slot.undefined is not None:
+            mark = self.undefined(region)
+            lead = st.mask.reshape(st.mask.shape + (1,) * len(extents)) if isinstance(st.mask, np.ndarray) else st.mask
+            if mark is not None and np.any(np.logical_and(mark, lead)):
+                raise never_written(region.buffer.name, sink, region.loc)
+        if self._is_whole(region, slot, extents):
+            return rounding.widen(slot.array, region.buffer.dtype) if slot.narrow else slot.array
+        with st.opened(extents):
+            return self._full(load(st, slot, self._indices(region, extents), region.loc), extents)
+
+    def undefined(self, region: Region) -> Any:
+        """None, or where the region's values were never written."""
+        st, slot = self.st, self.st.slot(region.buffer)
+        if slot.undefined is None:
+            return None
+        extents = self.extents(region)
+        with st.opened(extents):
+            mark = self._full(load(st, slot, self._indices(region, extents), region.loc, undefined_of(slot)), extents)
+        return mark if mark.any() else None
+
+    def write(self, region: Region, value: Any, keep: bool = False, undefined: Any = None) -> None:
+        """Stores `value` in the region for the active blocks; drops what lies past the edge of a global tensor. `keep`
+        promises that nobody changes `value` later."""
+        st = self.st
+        if st.mask is False:
+            return
+        slot = st.slot(region.buffer, write=True)
+        extents = self.extents(region)
+        if slot.lead == 0 and undefined is not None:
+            lead = st.mask.reshape(st.mask.shape + (1,) * len(extents)) if isinstance(st.mask, np.ndarray) else st.mask
+            if np.any(np.logical_and(undefined, lead)):
+                raise never_written("the source", f"a store to global memory, `{region.buffer.name}`", region.loc)
+        if slot.lead and st.mask is True and self._is_whole(region, slot, extents):
+            replace(st, slot, value, keep, undefined)
+            return
+        with st.opened(extents):
+            store(st, slot, self._indices(region, extents), value, region.loc, undefined)
+
+    def scalar(self, e: Expr) -> Any:
+        """A scalar's value: a NumPy scalar, or an array over the machine's axes."""
+        return as_array(self.program.expression(e, 0)(self.st), e.dtype)
+
+    def require(self, e: Expr, what: str, loc: Loc | None) -> None:
+        """Refuses a scalar that was never written."""
+        refuse(self.st, self.program.taint(e, 0), e, what, loc)
+
+    def convert(self, value: Any, source: DType, to: DType) -> Any:
+        """Elementwise conversion as T.copy does it: nearest-even, saturating for fp8."""
+        return rounding.convert(value, source, to, saturate=True)
+
+    def round(self, value: Any, to: DType) -> Any:
+        """float32 results rounded to `to`."""
+        fn = rounding.rounder(to)
+        return value if fn is None else fn(value)
+
+    def container(self, dtype: DType) -> np.dtype:
+        """The NumPy dtype of values of `dtype`."""
+        return rounding.container(dtype)
+
+    def operand(self, value: np.ndarray, dtype: DType) -> np.ndarray:
+        """A gemm operand ready for `product`: tf32 rounded to its mantissa, integers as float64."""
+        if dtype.name == "tfloat32":
+            return rounding.round_tf32(value)
+        return value if dtype.is_float else value.astype(np.float64)
+
+    def update(self, kind: str, region: Region, value: Any) -> None:
+        """Combines `value` into the region's elements atomically."""
+        st = self.st
+        if st.mask is False:
+            return
+        slot, extents = st.slot(region.buffer, write=True), self.extents(region)
+        if slot.lead:
+            own(slot, (*st.sizes[:-1], 1))
+        with st.opened(extents):
+            update(st, slot, kind, self._indices(region, extents), value, region.loc)
+
+    def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """a · b over the last two axes; a new array."""
+        return matmul.product(a, b)
+
+    def parallel(self, op: Any) -> None:
+        """Runs the body of a T.Parallel for all iterations at once."""
+        st = self.st
+        extents = tuple(self.st.number(e) for e in op.extents)
+        if 0 in extents:
+            return
+        body, depth = self.program.parallel_body(op)
+        spread, st.spread = st.spread, []
+        with st.opened(extents):
+            rank = st.rank
+            for at, (var, size) in enumerate(zip(op.vars, extents, strict=True)):
+                st.vars[var] = axis_values(rank - len(extents) + at, size, rank)
+            for _ in body(st):
+                pass
+        spread, st.spread = st.spread, spread
+        release_private(st, spread)
+
+    def thread_index(self) -> Affine:
+        """0 … threads − 1 along the thread axis."""
+        return axis_values(self.st.base - 1, self.st.threads, self.st.base)
+
+    def block_name(self, place: tuple[int, ...]) -> str:
+        origin = self.st.origin
+        block = [o + (int(p) if p < n else 0) for o, p, n in zip(origin, place, self.st.sizes, strict=False)]
+        return f"[block {', '.join(map(str, reversed(block)))}] " if block else ""
+
+    def _is_whole(self, region: Region, slot: Slot, extents: tuple[int, ...]) -> bool:
+        return (
+            extents == slot.shape
+            and slot.lead == self.st.base
+            and all(isinstance(s, Const) and s.value == 0 for s in region.starts)
+        )
+
+    def _indices(self, region: Region, extents: tuple[int, ...]) -> list[Any]:
+        st, count = self.st, len(extents)
+        out: list[Any] = []
+        for d, (start, size) in enumerate(zip(region.starts, extents, strict=True)):
+            self.require(start, "an address", region.loc)
+            origin = lift(self.program.expression(start, 0)(st), count)
+            along = axis_values(st.base + d, size, st.rank) if size > 1 else 0
+            if isinstance(origin, np.ndarray):
+                out.append(origin + along.dense() if size > 1 else origin)
+            else:
+                out.append(add(origin, along))
+        return out
+
+    def _full(self, value: np.ndarray, extents: tuple[int, ...]) -> np.ndarray:
+        """Region axes at their full extents (a constant index map leaves some at 1)."""
+        shape = value.shape[: self.st.base] + extents
+        return value if value.shape == shape else np.broadcast_to(value, shape)

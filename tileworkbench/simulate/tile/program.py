@@ -1,0 +1,105 @@
+"""A kernel compiled for the tile machine: closures for its expressions and bodies, made once per kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import InternalError
+from ...ir.expr import Call, Expr, Load, Var
+from ...ir.kernel import Kernel
+from ...ir.node import walk
+from ...ir.op import Op
+from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
+from ...ops.atomic import AtomicElement
+from ...ops.parallel import Parallel
+from . import atomic, control, intrinsics, roles, statement, taint
+from .control import Body, Step, sequence
+from .expression import compile_expression
+from .state import State
+
+_PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
+    Store: statement.compile_store,
+    Let: statement.compile_let,
+    Alloc: statement.compile_alloc,
+    Eval: statement.compile_eval,
+    Assert: statement.compile_assert,
+    Print: statement.compile_print,
+    Break: control.compile_exit,
+    Continue: control.compile_exit,
+    AtomicElement: atomic.compile_atomic,
+}
+_WAITING: dict[type, Callable[..., Body]] = {
+    For: control.compile_for,
+    While: control.compile_while,
+    If: control.compile_if,
+    **roles.WAITING,
+}
+
+
+class Program:
+    """Holds no reference to the kernel, so that it lives as long as the kernel does. `run` executes the kernel's body for one agent. Expressions are compiled per depth of open T.Parallel axes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.depths: dict[Var, int] = {}
+        self.printed: Callable[[str], None] = print
+        self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
+        self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
+        self._parallel: dict[Any, tuple[Body, int]] = {}
+        self.run = self.body(kernel.body, 0)
+
+    def expression(self, e: Any, depth: int) -> Callable[[State], Any]:
+        if isinstance(e, int):
+            return lambda st: e
+        key = (e, depth)
+        found = self._expressions.get(key)
+        if found is None:
+            found = self._expressions[key] = compile_expression(e, depth, self)
+        return found
+
+    def taint(self, e: Expr, depth: int) -> Callable[[State], Any]:
+        """Where the value of `e` was never written (None: nowhere)."""
+        key = (e, depth)
+        found = self._taints.get(key)
+        if found is None:
+            plain = not any(isinstance(n, (Load, Var)) for n in walk(e))
+            found = self._taints[key] = _nothing if plain else taint.compile_taint(e, depth, self)
+        return found
+
+    def intrinsic(self, e: Call, depth: int) -> Callable[[State], Any] | None:
+        return intrinsics.compile_value(e, depth, self)
+
+    def effect(self, e: Expr, depth: int) -> Callable[[State], None] | None:
+        return intrinsics.compile_effect(e, depth, self)
+
+    def body(self, stmts: tuple[Stmt, ...], depth: int) -> Body:
+        return sequence([self._step(s, depth) for s in stmts])
+
+    def parallel_body(self, op: Parallel) -> tuple[Body, int]:
+        found = self._parallel.get(op)
+        if found is None:
+            raise InternalError("a T.Parallel was not compiled", loc=op.loc)
+        return found
+
+    def _step(self, s: Stmt, depth: int) -> Step:
+        exits = isinstance(s, (Break, Continue)) or (isinstance(s, If) and control.has_exit((s,)))
+        waiting = _WAITING.get(type(s))
+        if waiting is not None:
+            return Step(waiting(s, depth, self), True, exits, s)
+        if isinstance(s, Op):
+            return Step(self._op(s, depth), False, False, s)
+        plain = _PLAIN.get(type(s))
+        if plain is None:
+            raise InternalError(f"{type(s).__name__} has no meaning on the tile machine", loc=s.loc)
+        return Step(plain(s, depth, self), False, exits, s)
+
+    def _op(self, s: Op, depth: int) -> Callable[[State], None]:
+        if isinstance(s, Parallel):
+            inner = depth + len(s.vars)
+            self.depths.update(dict.fromkeys(s.vars, inner))
+            self._parallel[s] = self.body(s.body, inner), inner
+        return lambda st: s.run(st.env)
+
+
+def _nothing(st: State) -> None:
+    return None
