@@ -1,0 +1,110 @@
+"""The kernel language, imported as `T`: names, argument order and meaning of TileLang's public surface."""
+
+# The names are here to be used from outside.
+# ruff: noqa: F401
+# mypy: implicit-reexport
+
+from __future__ import annotations
+
+from typing import Any
+
+from .alloc import (
+    alloc_barrier,
+    alloc_fragment,
+    alloc_global,
+    alloc_local,
+    alloc_shared,
+    alloc_var,
+)
+from .annotate import (
+    annotate_compile_flags,
+    annotate_consumer_reg_alloc,
+    annotate_l2_hit_ratio,
+    annotate_layout,
+    annotate_min_blocks_per_sm,
+    annotate_pass_configs,
+    annotate_producer_reg_dealloc,
+    annotate_restrict_buffers,
+    annotate_safe_value,
+    assume,
+    disable_warp_group_reg_alloc,
+    import_source,
+    no_set_max_nreg,
+    use_swizzle,
+)
+from .atomic import atomic_add, atomic_max, atomic_min, atomic_or
+from .dtypes import NAMES as _DTYPES
+from .dtypes import dtype
+from .launch import (
+    ClusterKernel,
+    Kernel,
+    get_block_binding,
+    get_block_bindings,
+    get_block_extent,
+    get_block_extents,
+    get_thread_binding,
+    get_thread_bindings,
+    get_thread_extent,
+    get_thread_extents,
+)
+from .loops import (
+    Parallel,
+    Persistent,
+    Pipelined,
+    Serial,
+    Unroll,
+    Vectorized,
+    grid,
+    serial,
+    unroll,
+    vectorized,
+)
+from .macro import Ref
+from .mathfns import *  # noqa: F403
+from .missing import unknown as _unknown
+from .prim import PrimFunc, prim_func, read
+from .surface import inline, macro
+from .tensor import Buffer_ as Buffer
+from .tensor import (
+    FragmentBuffer,
+    LocalBuffer,
+    SharedBuffer,
+    StridedTensor,
+    Tensor,
+    const,
+    dynamic,
+    empty,
+    make_tensor,
+    match_buffer,
+    ptr,
+    reshape,
+    symbolic,
+    view,
+)
+from .tileops import (
+    GemmWarpPolicy,
+    async_copy,
+    clear,
+    copy,
+    cummax,
+    cumsum,
+    fill,
+    gemm,
+    reduce,
+    reduce_absmax,
+    reduce_abssum,
+    reduce_bitand,
+    reduce_bitor,
+    reduce_bitxor,
+    reduce_max,
+    reduce_min,
+    reduce_sum,
+    tma_copy,
+    wgmma_gemm,
+)
+
+globals().update(_DTYPES)
+
+
+def __getattr__(name: str) -> Any:
+    raise _unknown(name, globals())

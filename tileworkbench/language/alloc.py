@@ -1,0 +1,82 @@
+"""T.alloc_*: tiles and variables of a kernel. A new tile takes the name of the variable that it is assigned to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import LanguageError, ShapeError
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.stmt import ZERO, Alloc, Store
+from .builder import require
+from .dtypes import as_dtype
+from .faults import fault
+from .tensor import as_shape, scope_space
+
+
+def _alloc(what: str, shape: Any, dtype: Any, space: str, attrs: tuple[tuple[str, Any], ...] = ()) -> Buffer:
+    builder = require(f"T.{what}")
+    extents = as_shape(shape, f"T.{what}")
+    symbol = next((e for e in extents if isinstance(e, Expr)), None)
+    if symbol is not None:
+        raise ShapeError(
+            f"T.{what}: an extent is known only at run time",
+            rule="tiles have constant shapes",
+            fix="use a constant tile size and loop, or T.const / a Python value for the dimension",
+        )
+    made = Buffer(builder.take_hint(space), extents, as_dtype(dtype), space, None, attrs, loc=builder.here)
+    builder.emit(Alloc(made, loc=builder.here))
+    builder.define(made)
+    return made
+
+
+def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Buffer:
+    """A tile in shared memory, seen by the whole block."""
+    if scope_space(scope) != "shared":
+        raise fault(f"T.alloc_shared in scope {scope!r}", 'its scope is "shared" or "shared.dyn"', "leave it out")
+    attrs = (("scope", scope),) if scope != "shared.dyn" else ()
+    return _alloc("alloc_shared", shape, dtype, "shared", attrs)
+
+
+def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Buffer:
+    """A tile spread over the registers of the block's threads; the compiler decides how."""
+    return _alloc("alloc_fragment", shape, dtype, "fragment")
+
+
+def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
+    """A private array of each thread."""
+    return _alloc("alloc_local", shape, dtype, "local")
+
+
+def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:
+    """A mutable scalar of each thread: assigning its name stores, reading its name loads."""
+    if args and isinstance(args[-1], str):
+        *args, scope = args  # type: ignore[assignment]
+    if len(args) > 1 or (args and init is not None):
+        raise fault("T.alloc_var: too many arguments", "T.alloc_var(dtype, init)", "give one initial value")
+    made = _alloc("alloc_var", (1,), dtype, "var")
+    value = args[0] if args else init
+    if value is not None:
+        if isinstance(value, Buffer) and value.space == "var":
+            value = Load(value, (ZERO,))
+        builder = require("T.alloc_var")
+        builder.emit(Store(made, (ZERO,), cast(as_expr(value, made.dtype), made.dtype), loc=builder.here))
+    return made
+
+
+def alloc_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:
+    """One mbarrier, or an array of them, in shared memory; `arrive_count` arrivals complete a phase."""
+    counts = tuple(arrive_count) if isinstance(arrive_count, list | tuple) else (arrive_count,)
+    if not counts or not all(isinstance(c, int) and c > 0 for c in counts):
+        raise fault(
+            f"T.alloc_barrier({arrive_count!r})", "arrive counts are positive ints", "one int, or a list of ints"
+        )
+    return _alloc("alloc_barrier", (len(counts),), "uint64", "barrier", (("count", counts),))
+
+
+def alloc_global(shape: Any, dtype: Any) -> Buffer:
+    """A workspace in global memory, allocated with the launch."""
+    raise LanguageError(
+        "T.alloc_global",
+        rule="workspaces need an allocation at launch, which is not built yet",
+        fix="pass the workspace as a tensor parameter",
+    )

@@ -1,0 +1,111 @@
+"""T.use_swizzle, T.annotate_*, T.assume: facts and wishes about a kernel, kept in its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..ir.expr import Buffer, Const, as_expr, cast, truth
+from .builder import Builder, require
+from .faults import fault
+
+ORDERS = ("row", "column", "mlx")
+
+
+def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> None:
+    """Rasterises the grid in panels of `panel_size` rows or columns, so that neighbouring blocks share L2 contents."""
+    builder = require("T.use_swizzle")
+    if order not in ORDERS:
+        raise fault(f"T.use_swizzle: order={order!r}", f"orders are {', '.join(ORDERS)}", 'order="row"')
+    if not isinstance(panel_size, int) or panel_size < 1:
+        raise fault(f"T.use_swizzle: panel_size={panel_size!r}", "it is an int ≥ 1", "for example 8")
+    if enable:
+        builder.attrs["swizzle"] = (panel_size, order)
+
+
+def _buffers(what: str, given: Any) -> tuple[Builder, dict[Buffer, Any]]:
+    builder = require(what)
+    if not isinstance(given, Mapping) or not all(isinstance(b, Buffer) for b in given):
+        raise fault(f"{what} without a dict of tiles", "it takes {buffer: value}", "name the buffers as keys")
+    return builder, dict(given)
+
+
+def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+    """Fixes the layouts of tiles: {buffer: layout}."""
+    builder, given = _buffers("T.annotate_layout", layouts)
+    builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **given}
+
+
+def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+    """What reads outside a tensor give: {buffer: value}; otherwise 0."""
+    builder, given = _buffers("T.annotate_safe_value", values)
+    made = {b: cast(as_expr(v, b.dtype), b.dtype) for b, v in given.items()}
+    builder.attrs["safe_values"] = {**builder.attrs.get("safe_values", {}), **made}
+
+
+def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
+    """The share of accesses that a persisting L2 window should serve: {buffer: ratio}."""
+    builder, given = _buffers("T.annotate_l2_hit_ratio", ratios)
+    builder.attrs["l2_hit_ratio"] = {**builder.attrs.get("l2_hit_ratio", {}), **given}
+
+
+def annotate_restrict_buffers(*buffers: Any) -> None:
+    """Tensors that do not overlap any other."""
+    builder = require("T.annotate_restrict_buffers")
+    builder.attrs["restrict"] = (*builder.attrs.get("restrict", ()), *buffers)
+
+
+def annotate_min_blocks_per_sm(n: int) -> None:
+    """How many blocks should fit on one multiprocessor."""
+    require("T.annotate_min_blocks_per_sm").attrs["min_blocks_per_sm"] = n
+
+
+def annotate_pass_configs(configs: Mapping[str, Any]) -> None:
+    """Compiler settings of this kernel."""
+    builder = require("T.annotate_pass_configs")
+    builder.attrs["pass_configs"] = {**builder.attrs.get("pass_configs", {}), **configs}
+
+
+def annotate_compile_flags(flags: Any) -> None:
+    """Flags for the device compiler."""
+    builder = require("T.annotate_compile_flags")
+    given = (flags,) if isinstance(flags, str) else tuple(flags)
+    builder.attrs["compile_flags"] = (*builder.attrs.get("compile_flags", ()), *given)
+
+
+def annotate_producer_reg_dealloc(reg_count: int = 24) -> None:
+    """Registers that the load role keeps, when roles are made."""
+    require("T.annotate_producer_reg_dealloc").attrs["producer_registers"] = reg_count
+
+
+def annotate_consumer_reg_alloc(reg_count: int = 240) -> None:
+    """Registers that the compute roles get, when roles are made."""
+    require("T.annotate_consumer_reg_alloc").attrs["consumer_registers"] = reg_count
+
+
+def no_set_max_nreg() -> None:
+    """Leaves the registers of roles as the launch made them."""
+    require("T.no_set_max_nreg").attrs["set_max_nreg"] = False
+
+
+def disable_warp_group_reg_alloc() -> None:
+    """The same as T.no_set_max_nreg."""
+    no_set_max_nreg()
+
+
+def assume(cond: Any) -> None:
+    """A fact about run-time values that the compiler may use."""
+    builder = require("T.assume")
+    made = truth(cond)
+    if isinstance(made, Const):
+        if not made.value:
+            raise fault("T.assume of a false condition", "what is assumed holds", "remove it, or correct it")
+        return
+    builder.attrs["assume"] = (*builder.attrs.get("assume", ()), made)
+
+
+def import_source(source: str | None = None) -> None:
+    """Device source text put before the kernel."""
+    if source is not None:
+        builder = require("T.import_source")
+        builder.attrs["sources"] = (*builder.attrs.get("sources", ()), source)

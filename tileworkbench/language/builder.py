@@ -1,0 +1,212 @@
+"""The builder: one per function being read, on a stack private to the thread. It holds the open bodies (frames), the
+names of each staged call (activations) and what the kernel has so far."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import Loc
+from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.op import Op
+from ..ir.stmt import Stmt
+from ..options import options
+from .faults import fault
+
+# Frames whose body runs not at all, or more than once: names bound in them have no single value afterwards.
+RUN_TIME = ("for", "while", "parallel", "then", "else", "group")
+LOOPS = ("for", "while", "parallel")
+MACRO_DEPTH = 64
+
+
+@dataclass(eq=False)
+class Frame:
+    """An open body. `kind`: function, kernel, for, while, parallel, then, else, group."""
+
+    kind: str
+    loc: Loc | None = None
+    loop: str = ""  # kind of the loop, in the user's word
+    body: list[Stmt] = field(default_factory=list)
+    defined: list[Var | Buffer] = field(default_factory=list)
+    bound: dict[str, Any] = field(default_factory=dict)  # names bound here → what they were before
+    reads: set[str] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Activation:
+    """One running staged function: the kernel itself, or a macro."""
+
+    name: str
+    depth: int  # frames open when it began
+    values: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Load] = field(default_factory=dict)  # names of T.alloc_var and T.Ref → their place
+    homes: dict[str, Frame] = field(default_factory=dict)  # the frame in which a name was bound
+    spoiled: dict[str, str] = field(default_factory=dict)  # names without one value, and why
+
+
+class Builder:
+    """State of one reading. `phase` is 1 while an eager function's signature is read (kernels are skipped), else 2."""
+
+    def __init__(self, name: str, style: str = "lazy", phase: int = 2) -> None:
+        self.name, self.style, self.phase = name, style, phase
+        self.frames = [Frame("function")]
+        self.activations: list[Activation] = []
+        self.calls: tuple[Loc, ...] = ()
+        self.here: Loc | None = None
+        self.hint: str | None = None
+        self.names: set[str] = set()
+        self.dead: dict[Var | Buffer, str] = {}
+        self.statements = 0
+        self.launch: Any = None  # set by T.Kernel
+        self.table: Any = None  # the parameters
+        self.params: list[Buffer | Var] = []
+        self.empties: list[Buffer] = []
+        self.returned: Any = None
+        self.attrs: dict[str, Any] = {}
+
+    # -- bodies ------------------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def scope(self) -> Activation:
+        return self.activations[-1]
+
+    def emit(self, statement: Stmt) -> None:
+        """Appends a statement to the innermost body; operations check their operands first."""
+        if self.phase == 2 and self.launch is None:
+            raise fault(
+                f"{describe(statement)} outside `with T.Kernel(...)`",
+                "statements that run on the device stand inside the kernel's `with` block",
+                "move it into the block",
+            )
+        if isinstance(statement, Op):
+            statement.check()
+        self.statements += 1
+        if self.statements > options.ir_node_limit:
+            raise fault(
+                f"the kernel has more than {options.ir_node_limit} statements",
+                "a kernel's size is limited by the option `ir_node_limit`",
+                "use loops (T.serial, T.unroll) instead of Python recursion, or raise the option",
+            )
+        self.frame.body.append(statement)
+
+    def define(self, what: Var | Buffer) -> None:
+        self.frame.defined.append(what)
+
+    @contextmanager
+    def inside(self, kind: str, loop: str = "") -> Iterator[Frame]:
+        """Opens a frame; at its end what it defined is dead, and names it rebound are spoiled."""
+        frame = Frame(kind, self.here, loop)
+        self.frames.append(frame)
+        yield frame
+        self.frames.pop()
+        word = {"then": "`if` branch", "else": "`else` branch"}.get(kind, "loop" if kind in LOOPS else "block")
+        for what in frame.defined:
+            self.dead[what] = word
+            if isinstance(what, Var):
+                self.names.discard(what.name)
+        if kind in RUN_TIME:
+            self._spoil(frame, word)
+
+    def _spoil(self, frame: Frame, word: str) -> None:
+        scope = self.scope
+        missing = object()
+        for name, before in frame.bound.items():
+            now = scope.values.get(name, missing)
+            if before is now or (kindred(before) and kindred(now) and before == now):
+                continue
+            if before is not UNSET or frame.kind in ("then", "else"):
+                scope.spoiled[name] = f"a {word} decided at run time, at line {frame.loc.line if frame.loc else '?'}"
+            # The frame around it sees a rebinding too.
+            if self.frames[-1] is not scope.homes.get(name):
+                self.frames[-1].bound.setdefault(name, before)
+
+    def within(self, *kinds: str) -> Frame | None:
+        """The innermost open frame of one of these kinds, in this activation or its callers."""
+        return next((f for f in reversed(self.frames) if f.kind in kinds), None)
+
+    # -- names and places --------------------------------------------------------------------------------------------
+
+    def unique(self, name: str) -> str:
+        """`name`, or `name_1`, `name_2` … when it is taken by something alive."""
+        made, number = name, 0
+        while made in self.names:
+            number += 1
+            made = f"{name}_{number}"
+        self.names.add(made)
+        return made
+
+    def take_hint(self, otherwise: str) -> str:
+        """The name the user is about to give to a new tile."""
+        name, self.hint = self.hint or otherwise, None
+        return self.unique(name)
+
+    def at(self, span: Loc) -> Loc:
+        """A span as a node's place: with the macro calls that led here."""
+        return replace(span, calls=self.calls) if self.calls else span
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[Activation]:
+        """Runs a staged function: its own names, and its call site in the places of what it builds."""
+        if len(self.activations) > MACRO_DEPTH:
+            raise fault(
+                f"`{name}` calls itself more than {MACRO_DEPTH} levels deep",
+                "a macro's recursion ends by a condition known while compiling",
+                "test a Python value (an int argument) before the recursive call",
+            )
+        calls, here = self.calls, self.here
+        if self.activations and here is not None:
+            self.calls = (*calls, replace(here, calls=()))
+        scope = Activation(name, len(self.frames))
+        self.activations.append(scope)
+        yield scope
+        self.activations.pop()
+        self.calls, self.here = calls, here
+
+
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "(unset)"})()
+
+
+def kindred(value: Any) -> bool:
+    """Plain Python values that can be compared without building an expression."""
+    return isinstance(value, int | float | str | bool | tuple | type(None)) and not isinstance(value, Expr)
+
+
+def describe(statement: Stmt) -> str:
+    return f"T.{statement.name}" if isinstance(statement, Op) else type(statement).__name__.lower()
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.builders: list[Builder] = []
+
+
+_STACK = _Stack()
+
+
+def current() -> Builder | None:
+    """The innermost builder of this thread, or None outside any reading."""
+    return _STACK.builders[-1] if _STACK.builders else None
+
+
+def require(what: str) -> Builder:
+    """The active builder; LanguageError when `what` is used outside a kernel's text."""
+    builder = current()
+    if builder is None:
+        raise fault(f"{what} outside a kernel", "it stands in the text of a kernel or macro", "call it in a kernel")
+    return builder
+
+
+@contextmanager
+def reading(builder: Builder) -> Iterator[Builder]:
+    _STACK.builders.append(builder)
+    try:
+        yield builder
+    finally:
+        _STACK.builders.pop()

@@ -1,0 +1,97 @@
+"""Data type objects of the language: `T.float16` names a dtype, annotates scalars, and casts when called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TileError
+from ..ir.dtype import DTYPES, DType
+from ..ir.dtype import dtype as to_dtype
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.stmt import ZERO
+from .faults import fault
+
+
+class dtype:
+    """A data type: `T.dtype("float16")`, `T.float16`, or anything that names one. Equal to its name; calling it casts."""
+
+    __slots__ = ("__dtype__",)
+    __dtype__: DType
+
+    def __init__(self, value: Any) -> None:
+        self.__dtype__ = to_dtype(value)
+
+    @property
+    def name(self) -> str:
+        return self.__dtype__.name
+
+    @property
+    def bits(self) -> int:
+        return self.__dtype__.bits
+
+    @property
+    def bytes(self) -> int:
+        return self.__dtype__.bytes
+
+    @property
+    def lanes(self) -> int:
+        return 1
+
+    def as_torch(self) -> Any:
+        """The torch dtype of this name (imports torch)."""
+        import torch
+
+        return getattr(torch, self.name)
+
+    def __call__(self, value: Any) -> Expr:
+        """`value` cast to this type."""
+        if isinstance(value, Buffer):
+            if value.space != "var":
+                raise fault(
+                    f"T.{self.name}({value.name}) casts a whole tile",
+                    "a dtype casts scalars",
+                    "T.copy converts tiles elementwise",
+                )
+            value = value_of(value)
+        return cast(as_expr(value), self.__dtype__)
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return to_dtype(other) is self.__dtype__
+        except (TileError, TypeError):
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.__dtype__)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+def value_of(variable: Buffer) -> Expr:
+    return Load(variable, (ZERO,) * variable.rank)
+
+
+def as_dtype(value: Any) -> DType:
+    """The ir dtype that a user's word names."""
+    return to_dtype(value)
+
+
+NAMES: dict[str, dtype] = {name: dtype(name) for name in DTYPES if name != "handle"}
+NAMES |= {alias: dtype(alias) for alias in ("half", "float", "double", "short", "int", "uint", "long", "float8_e4m3")}
+# Element types that exist in the language but have no storage here yet.
+UNSUPPORTED = (
+    "int4",
+    "uint4",
+    "int1",
+    "uint1",
+    "float4_e2m1fn",
+    "float4_e2m1_unpacked",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3b11fnuz",
+)

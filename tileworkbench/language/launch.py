@@ -1,0 +1,166 @@
+"""T.Kernel and the indices of blocks and threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Loc, ResourceError, ShapeError
+from ..ir.expr import Expr, Var
+from .builder import Builder, require
+from .faults import fault
+from .tensor import as_shape
+
+MAX_THREADS = 1024
+
+
+@dataclass(eq=False)
+class Launch:
+    """What a kernel's `with T.Kernel` said, and the body that it got."""
+
+    grid: tuple[Any, ...]
+    thread_shape: tuple[int, ...]
+    prelude: str | None = None
+    cluster: tuple[int, ...] = (1, 1, 1)
+    block_vars: tuple[Var, ...] = ()
+    thread_vars: tuple[Var, ...] = ()
+    body: tuple[Any, ...] = ()
+    loc: Loc | None = None
+    launch_kind: str = "Kernel"
+
+    def run(
+        self, builder: Builder, names: str | tuple[str, ...], loc: Loc, keep: Callable[[Builder, str, Any], Any]
+    ) -> Iterator[Any]:
+        """The frame of the kernel's body; while a signature is read the body is not run."""
+        if builder.phase == 1:
+            return
+        if builder.launch is not None:
+            raise fault(
+                "a second T.Kernel in one function",
+                "a function launches one kernel; sequences of launches are not built yet",
+                "make two functions and call them one after the other",
+                loc,
+            )
+        count = len(self.grid)
+        if isinstance(names, tuple) and names and len(names) != count:
+            raise fault(
+                f"T.Kernel has {count} grid dimension{'s' * (count != 1)}, `as` names {len(names)}",
+                "one name for each dimension of the grid",
+                f"write {count} name{'s' * (count != 1)}",
+                loc,
+            )
+        builder.launch, self.loc = self, loc
+        self._make_indices(builder, names)
+        with builder.inside("kernel") as frame:
+            frame.defined.extend((*self.block_vars, *self.thread_vars))
+            given = names if isinstance(names, tuple) else ()
+            for name, var in zip(given, self.block_vars, strict=False):
+                keep(builder, name, var)
+            yield self.block_vars[0] if isinstance(names, str) and count == 1 else self.block_vars
+        self.body = tuple(frame.body)
+
+    def _make_indices(self, builder: Builder, names: str | tuple[str, ...]) -> None:
+        words = names if isinstance(names, tuple) and names else ("bx", "by", "bz")
+        if isinstance(names, str) and len(self.grid) == 1:
+            words = (names,)
+        count = len(self.grid)
+        self.block_vars = tuple(Var(builder.unique(w), loc=self.loc) for w in words[:count])
+        self.thread_vars = tuple(Var(builder.unique(w), loc=self.loc) for w in ("tx", "ty", "tz"))
+
+
+def Kernel(*blocks: Any, threads: Any = None, prelude: str | None = None) -> Launch:
+    """Launches a grid of 1–3 dimensions with `threads` per block (an int or up to 3 ints, default 128).
+
+    `with T.Kernel(nx, ny, threads=128) as (bx, by):` names the block's indices."""
+    return Launch(_grid(blocks), _threads(threads), prelude)
+
+
+def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None) -> Launch:
+    """T.Kernel with thread-block clusters of 1–3 dimensions."""
+    dims = as_shape(cluster_dims, "T.ClusterKernel")
+    if not all(isinstance(d, int) for d in dims) or len(dims) > 3 or math.prod(dims) > 16:
+        raise fault(f"cluster_dims={cluster_dims!r}", "1–3 ints whose product is at most 16", "for example (2, 1, 1)")
+    return Launch(_grid(blocks), _threads(threads), prelude, (*dims, *(1,) * (3 - len(dims))))
+
+
+def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(blocks) == 1 and isinstance(blocks[0], list | tuple):
+        blocks = tuple(blocks[0])
+    if not 1 <= len(blocks) <= 3:
+        raise fault(
+            f"T.Kernel with {len(blocks)} grid dimensions", "a grid has 1 to 3 dimensions", "T.Kernel(nx, ny, nz)"
+        )
+    return as_shape(blocks, "T.Kernel")
+
+
+def _threads(threads: Any) -> tuple[int, ...]:
+    given = tuple(threads) if isinstance(threads, list | tuple) else (128 if threads is None else threads,)
+    if not 1 <= len(given) <= 3 or any(isinstance(t, bool | Expr) or not hasattr(t, "__index__") for t in given):
+        raise ShapeError(
+            f"T.Kernel: threads={threads!r}", rule="threads is an int, or 1–3 ints, known while compiling", fix=""
+        )
+    counts = tuple(t.__index__() for t in given)
+    if any(c <= 0 for c in counts):
+        raise ShapeError(f"T.Kernel: threads={threads!r}", rule="a block has at least one thread", fix="threads=128")
+    if math.prod(counts) > MAX_THREADS:
+        raise ResourceError(
+            f"T.Kernel: threads={threads!r} makes {math.prod(counts)} threads a block",
+            rule=f"a block has at most {MAX_THREADS} threads",
+            fix="use fewer threads; each may compute several elements",
+        )
+    return (*counts, *(1,) * (3 - len(counts)))
+
+
+def _launch(what: str) -> Launch:
+    launch = require(what).launch
+    if launch is None:
+        raise fault(f"{what} outside `with T.Kernel(...)`", "it answers for the running kernel", "move it inside")
+    return launch  # type: ignore[no-any-return]
+
+
+def _pick(entries: tuple[Any, ...], dim: int, what: str) -> Any:
+    if not isinstance(dim, int) or not 0 <= dim < len(entries):
+        raise fault(f"{what}({dim!r})", f"the dimension is 0 … {len(entries) - 1}", "")
+    return entries[dim]
+
+
+def get_thread_binding(dim: int = 0) -> Var:
+    """The thread's index in one dimension of the block."""
+    return _pick(_launch("T.get_thread_binding").thread_vars, dim, "T.get_thread_binding")  # type: ignore[no-any-return]
+
+
+def get_thread_bindings() -> list[Var]:
+    """The thread's three indices."""
+    return list(_launch("T.get_thread_bindings").thread_vars)
+
+
+def get_block_binding(dim: int = 0) -> Var:
+    """The block's index in one dimension of the grid."""
+    return _pick(_launch("T.get_block_binding").block_vars, dim, "T.get_block_binding")  # type: ignore[no-any-return]
+
+
+def get_block_bindings() -> list[Var]:
+    """The block's indices."""
+    return list(_launch("T.get_block_bindings").block_vars)
+
+
+def get_thread_extent(dim: int = 0) -> int:
+    """The block's size in one dimension."""
+    return _pick(_launch("T.get_thread_extent").thread_shape, dim, "T.get_thread_extent")  # type: ignore[no-any-return]
+
+
+def get_thread_extents() -> list[int]:
+    """The block's sizes."""
+    return list(_launch("T.get_thread_extents").thread_shape)
+
+
+def get_block_extent(dim: int = 0) -> Any:
+    """The grid's size in one dimension (an expression when it is symbolic)."""
+    return _pick(_launch("T.get_block_extent").grid, dim, "T.get_block_extent")
+
+
+def get_block_extents() -> list[Any]:
+    """The grid's sizes."""
+    return list(_launch("T.get_block_extents").grid)

@@ -1,0 +1,288 @@
+"""T.serial, T.unroll, T.vectorized, T.Parallel, T.Pipelined, T.grid, T.Persistent: what `for` runs over in a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Loc
+from ..ir.expr import Const, Expr, Var, as_expr, binary, ceildiv, compare
+from ..ir.node import walk
+from ..ir.stmt import ZERO, For, If, Let, Stmt
+from ..ops.parallel import Parallel as ParallelOp
+from ..options import options
+from .builder import Builder
+from .faults import fault
+
+Keep = Callable[[Builder, str, Any], Any]
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop before its body is known. `loop_kind` is the user's word, `ranges` one (start, stop, step) an index."""
+
+    loop_kind: str
+    ranges: tuple[tuple[Any, Any, Any], ...]
+    hints: tuple[tuple[str, Any], ...] = field(default=())
+
+    @property
+    def count(self) -> int:
+        return len(self.ranges)
+
+    def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
+        """Opens the frames, yields the variables once, closes the frames and emits the loop."""
+        if self.loop_kind == "Parallel":
+            yield from self._parallel(builder, names, loc, keep)
+        else:
+            yield from self._nested(builder, names, loc, keep, ())
+
+    def _nested(
+        self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep, outer: tuple[Var, ...]
+    ) -> Iterator[tuple[Var, ...]]:
+        depth = len(outer)
+        (start, stop, step), name = self.ranges[depth], names[depth]
+        with builder.inside("for", self.loop_kind) as frame:
+            var = self._index(builder, name, start, stop, loc, keep)
+            if depth + 1 < len(names):
+                yield from self._nested(builder, names, loc, keep, (*outer, var))
+            else:
+                yield (*outer, var)
+        kind = _KINDS[self.loop_kind]
+        made = For(var, as_index(start), as_index(stop), as_index(step), tuple(frame.body), kind, self.hints, loc=loc)
+        if kind == "unroll":
+            check_unrolled(made)
+        builder.emit(made)
+
+    def _parallel(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
+        if builder.within("parallel") is not None:
+            raise fault(
+                "T.Parallel inside T.Parallel",
+                "a parallel loop spreads elements over the threads once",
+                "give one T.Parallel all the extents, or use T.serial inside",
+                loc,
+            )
+        with builder.inside("parallel", "Parallel") as frame:
+            vars = tuple(
+                self._index(builder, name, start, stop, loc, keep)
+                for name, (start, stop, _) in zip(names, self.ranges, strict=True)
+            )
+            yield vars
+        extents = tuple(stop for _, stop, _ in self.ranges)
+        builder.emit(ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc))
+
+    def _index(self, builder: Builder, name: str, start: Any, stop: Any, loc: Loc, keep: Keep) -> Var:
+        dtypes = [v.dtype for v in (start, stop) if isinstance(v, Expr)]
+        wide = next((d for d in dtypes if d.bits == 64), None)
+        var = Var(builder.unique(name), dtype=wide, loc=loc) if wide is not None else Var(builder.unique(name), loc=loc)
+        builder.define(var)
+        keep(builder, name, var)
+        return var
+
+
+_KINDS = {"serial": "serial", "unroll": "unroll", "vectorized": "vector", "Pipelined": "pipelined", "grid": "serial"}
+
+
+@dataclass(eq=False)
+class Tiles(Loop):
+    """T.Persistent: the tiles of a domain that one persistent block works through, grouped on the last dimension."""
+
+    domain: tuple[Any, ...] = ()
+    wave_size: Any = 1
+    index: Any = 0
+    group_size: int = 8
+
+    @property
+    def count(self) -> int:
+        return len(self.domain)
+
+    def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
+        total = self.domain[0]
+        for extent in self.domain[1:]:
+            total = total * extent
+        group = min(self.group_size, self.domain[-1]) if isinstance(self.domain[-1], int) else self.group_size
+        waves = ceildiv(total, self.wave_size)
+        with builder.inside("for", "Persistent") as frame:
+            wave = Var(builder.unique("wave"), loc=loc)
+            builder.define(wave)
+            tile = Var(builder.unique("tile"), loc=loc)
+            number = binary("add", binary("mul", wave, self.wave_size), self.index)
+            builder.emit(Let(tile, number, loc=loc))
+            builder.define(tile)
+            with builder.inside("then") as guarded:
+                vars = tuple(
+                    self._bound(builder, name, value, loc, keep)
+                    for name, value in zip(names, self._coordinates(tile, group), strict=True)
+                )
+                yield vars
+            builder.emit(If(compare("lt", tile, total), tuple(guarded.body), loc=loc))
+        made = For(wave, ZERO, as_index(waves), as_index(1), tuple(frame.body), "persistent", self.hints, loc=loc)
+        builder.emit(made)
+
+    def _coordinates(self, tile: Var, group: Any) -> list[Any]:
+        """Row-major over the domain with the last dimension cut into groups: all rows of a group come first."""
+        *front, last = self.domain
+        rows: Any = 1
+        for extent in front:
+            rows = rows * extent
+        per_group = rows * group
+        first = binary("mul", binary("floordiv", tile, per_group), group)
+        inside = binary("floormod", tile, per_group)
+        width: Any = group
+        if not (isinstance(last, int) and isinstance(group, int) and last % group == 0):
+            width = binary("min", group, binary("sub", last, first))  # the last group may be narrower
+        row, column = binary("floordiv", inside, width), binary("add", first, binary("floormod", inside, width))
+        coordinates: list[Any] = [column]
+        for extent in reversed(front[1:]):
+            coordinates.append(binary("floormod", row, extent))
+            row = binary("floordiv", row, extent)
+        return list(reversed([*coordinates, row])) if front else [column]
+
+    def _bound(self, builder: Builder, name: str, value: Any, loc: Loc, keep: Keep) -> Var:
+        var = Var(builder.unique(name), loc=loc)
+        builder.emit(Let(var, as_expr(value), loc=loc))
+        builder.define(var)
+        keep(builder, name, var)
+        return var
+
+
+def as_index(value: Any) -> Expr:
+    if isinstance(value, float) or (isinstance(value, Expr) and not value.dtype.is_int):
+        raise fault(
+            f"a loop bound is {value!r}" if isinstance(value, float) else f"a loop bound is of type {value.dtype}",
+            "loop bounds are integers",
+            "use `//` or T.ceildiv",
+        )
+    return as_expr(value)
+
+
+def check_unrolled(loop: For) -> None:
+    """An unrolled loop may not become more statements than the option allows."""
+    bounds = (loop.start, loop.stop, loop.step)
+    if not all(isinstance(b, Const) for b in bounds):
+        return
+    trips = len(range(*(int(b.value) for b in bounds)))  # type: ignore[attr-defined]
+    size = sum(isinstance(n, Stmt) for n in walk(loop.body))
+    if trips * size > options.unroll_limit:
+        raise fault(
+            f"T.unroll makes {trips} × {size} = {trips * size} statements",
+            f"an unrolled loop may become {options.unroll_limit} statements (option `unroll_limit`)",
+            "use T.serial, or unroll an inner part of the loop",
+            loop.loc,
+        )
+
+
+def _range(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any]) -> Loop:
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    for value in (start, stop, step):
+        if not isinstance(value, Expr):
+            try:
+                value.__index__()
+            except AttributeError:
+                raise fault(
+                    f"T.{kind}: a bound is {value!r}", "loop bounds are integers", "use `//` or T.ceildiv"
+                ) from None
+    if isinstance(step, int) and step == 0:
+        raise fault(f"T.{kind}: the step is 0", "the step of a loop is not 0", "use a positive or negative step")
+    return Loop(kind, ((start, stop, step),), tuple((k, v) for k, v in hints.items() if v is not None))
+
+
+def serial(start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None) -> Loop:
+    """A sequential loop; Python's `range` in a `for` statement means the same."""
+    return _range("serial", start, stop, step, {"annotations": annotations})
+
+
+def unroll(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    explicit: bool = False,
+    unroll_factor: int | None = None,
+    annotations: Any = None,
+) -> Loop:
+    """A loop that the compiler unrolls."""
+    hints = {"explicit": explicit or None, "unroll_factor": unroll_factor, "annotations": annotations}
+    return _range("unroll", start, stop, step, hints)
+
+
+def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
+    """A loop whose iterations are the lanes of one vector access."""
+    return _range("vectorized", start, stop, None, {"annotations": annotations})
+
+
+def Pipelined(
+    start: Any,
+    stop: Any = None,
+    num_stages: int = 0,
+    order: Any = None,
+    stage: Any = None,
+    sync: Any = None,
+    group: Any = None,
+    annotations: Any = None,
+) -> Loop:
+    """A serial loop whose copies run `num_stages` iterations ahead of their use; the meaning is the serial loop's."""
+    if not isinstance(num_stages, int) or isinstance(num_stages, bool) or num_stages < 0:
+        raise fault(
+            f"T.Pipelined: num_stages is {num_stages!r}", "num_stages is an int ≥ 0", "0 means no software pipeline"
+        )
+    hints = {"num_stages": num_stages, "order": order, "stage": stage, "sync": sync, "group": group}
+    return _range("Pipelined", start, stop, None, {**hints, "annotations": annotations})
+
+
+def Parallel(
+    *extents: Any,
+    coalesced_width: int | None = None,
+    loop_layout: Any = None,
+    prefer_async: bool | None = None,
+    annotations: Any = None,
+) -> Loop:
+    """An element loop over `extents` spread over the block's threads; its iterations are independent."""
+    if not extents:
+        raise fault("T.Parallel without extents", "a parallel loop has at least one extent", "T.Parallel(M, N)")
+    hints = {
+        "coalesced_width": coalesced_width,
+        "loop_layout": loop_layout,
+        "prefer_async": prefer_async,
+        "annotations": annotations,
+    }
+    for extent in extents:
+        _range("Parallel", extent, None, None, {})
+    ranges = tuple((0, e, 1) for e in extents)
+    return Loop("Parallel", ranges, tuple((k, v) for k, v in hints.items() if v is not None))
+
+
+def grid(*extents: Any) -> Loop:
+    """Nested serial loops, one an extent."""
+    if not extents:
+        raise fault("T.grid without extents", "a grid has at least one extent", "T.grid(M, N)")
+    return Loop("grid", tuple((0, e, 1) for e in extents))
+
+
+def Persistent(domain: Any, wave_size: Any, index: Any, group_size: int = 8) -> Loop:
+    """The tiles of `domain` for persistent block `index` of `wave_size`, grouped by `group_size` on the last dimension."""
+    return Tiles(
+        "Persistent",
+        tuple((0, d, 1) for d in domain),
+        domain=tuple(domain),
+        wave_size=wave_size,
+        index=index,
+        group_size=group_size,
+    )
+
+
+Serial, Unroll, Vectorized = serial, unroll, vectorized
+__all__ = [
+    "Parallel",
+    "Persistent",
+    "Pipelined",
+    "Serial",
+    "Unroll",
+    "Vectorized",
+    "grid",
+    "serial",
+    "unroll",
+    "vectorized",
+]

@@ -1,0 +1,52 @@
+"""Names of the surface that cannot be built yet, and names that do not exist: both are refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import LanguageError, TargetError
+from .dtypes import UNSUPPORTED
+from .faults import nearest
+
+_NEEDS = {
+    "Blackwell tensor memory (sm_100), which no target here has yet": (
+        "alloc_tmem tcgen05_gemm tcgen05_mma_arrive tcgen05_before_thread_sync tcgen05_after_thread_sync "
+        "tcgen05_cp_warpx4 tcgen05_sf_warp_transpose deallocate_tmem tcgen05_gemm_blockscaled mma_gemm_blockscaled "
+        "tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled"
+    ),
+    "the 2:4 sparse matrix instructions, which are not built yet": "gemm_sp wgmma_gemm_sp tcgen05_gemm_sp",
+    "a device function outside the kernel's own text, which the simulator cannot run": (
+        "call_extern call_pure_extern call_intrin dp4a CUDASourceCodeKernel"
+    ),
+    "an image-to-column copy, which is not built yet": "im2col c2d_im2col",
+    "reducer objects, which are not built yet": (
+        "alloc_reducer reducer_init reducer_update finalize_reducer comm_reducer tvm_thread_allreduce"
+    ),
+    "device random numbers, which are not built yet": "rng_init rng_rand rng_rand_float",
+    "an explicit role schedule, which is not built yet": (
+        "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule annotate_ws_schedule ws_op"
+    ),
+    "a tile scheduler object, which is not built yet": "PersistentTileScheduler BaseTileScheduler",
+    "a cluster's barrier, which is not built yet": "alloc_cluster_barrier copy_cluster",
+}
+
+
+class UnknownName(LanguageError, AttributeError):
+    """A `T.` name that does not exist."""
+
+
+def unknown(name: str, known: Iterable[str]) -> Exception:
+    """The error for `T.<name>`."""
+    if name.startswith("__") and name.endswith("__"):
+        return AttributeError(name)
+    for needs, names in _NEEDS.items():
+        if name in names.split():
+            return TargetError(f"T.{name}", rule=f"it needs {needs}", fix="write it with the operations that exist")
+    if name in UNSUPPORTED or name.split("x")[0] in UNSUPPORTED:
+        return TargetError(
+            f"T.{name}",
+            rule="elements narrower than a byte, and this format, have no storage yet",
+            fix="use fp8 or int8",
+        )
+    public = [n for n in known if not n.startswith("_")]
+    return UnknownName(f"T.{name} does not exist", rule="", fix=nearest(name, public, "see dir(T)"))

@@ -1,0 +1,296 @@
+"""T.copy, T.fill, T.clear, T.gemm, T.reduce_*, T.cumsum … build the operations of the ops room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast, truth
+from ..ir.stmt import Region, Store
+from ..ops.copy import Copy
+from ..ops.fill import Fill
+from ..ops.gemm import Gemm
+from ..ops.reduce import Reduce
+from ..ops.scan import Scan
+from .builder import require
+from .faults import fault
+from .regions import equal, pair, to_region
+
+
+class GemmWarpPolicy(IntEnum):
+    """How warps share the M × N tile of a product."""
+
+    Square = 0
+    FullRow = 1
+    FullCol = 2
+
+    def compute_warp_partition(self, M: int, N: int, num_warps: int) -> tuple[int, int]:
+        """(warps along M, warps along N) for a tile of M × N."""
+        if self is GemmWarpPolicy.FullRow:
+            return num_warps, 1
+        if self is GemmWarpPolicy.FullCol:
+            return 1, num_warps
+        splits = [(m, num_warps // m) for m in range(1, num_warps + 1) if num_warps % m == 0]
+        return min(splits, key=lambda s: abs(M / s[0] - N / s[1]))
+
+
+_POLICIES = {GemmWarpPolicy.Square: "square", GemmWarpPolicy.FullRow: "full_row", GemmWarpPolicy.FullCol: "full_col"}
+
+
+def hints(annotations: Any, **given: Any) -> tuple[tuple[str, Any], ...]:
+    """The hints that were given, annotations first."""
+    given = {k: v for k, v in given.items() if v is not None and v is not False}
+    return tuple({**(annotations or {}), **given}.items())
+
+
+def copy(
+    src: Any,
+    dst: Any,
+    *,
+    coalesced_width: int | None = None,
+    disable_tma: bool = False,
+    eviction_policy: str | None = None,
+    prefer_instruction: str | None = None,
+    annotations: Any = None,
+    loop_layout: Any = None,
+) -> None:
+    """Moves a tile between any two memories, casting elementwise. Reads outside a tensor give 0, writes are dropped."""
+    given = hints(
+        annotations,
+        coalesced_width=coalesced_width,
+        disable_tma=disable_tma,
+        eviction_policy=eviction_policy,
+        prefer_instruction=prefer_instruction,
+        loop_layout=loop_layout,
+    )
+    move("T.copy", src, dst, given)
+
+
+def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...]) -> None:
+    """Emits a Copy, or a plain store when both sides are elements and nothing is hinted."""
+    builder = require(what)
+    if isinstance(src, Load) and isinstance(dst, Load) and not given:
+        value = cast(as_expr(src), dst.buffer.dtype)
+        builder.emit(Store(dst.buffer, dst.indices, value, loc=builder.here))
+        return
+    a, b = pair(src, dst, what)
+    builder.emit(Copy(a, b, given, loc=builder.here))
+
+
+def async_copy(
+    src: Any, dst: Any, *, coalesced_width: int | None = None, annotations: Any = None, loop_layout: Any = None
+) -> None:
+    """Starts a copy from global to shared memory and does not wait for it."""
+    given = hints(annotations, coalesced_width=coalesced_width, loop_layout=loop_layout, force="async")
+    move("T.async_copy", src, dst, given)
+
+
+def tma_copy(
+    src: Any,
+    dst: Any,
+    *,
+    barrier: Any = None,
+    cluster_mask: Any = None,
+    leader_scope_threads: int | None = None,
+    eviction_policy: str | None = None,
+    annotations: Any = None,
+) -> None:
+    """A copy by the tensor memory engine: a load announces its bytes on `barrier` and does not wait, a store is
+    committed and not waited for."""
+    a = to_region(src, "T.tma_copy: the source")
+    if barrier is None and a.buffer.space == "global":
+        raise fault("T.tma_copy loads without a barrier", "a load signals an mbarrier", "barrier=bar[i]")
+    given = hints(
+        annotations,
+        force="tma",
+        barrier=barrier,
+        cluster_mask=cluster_mask,
+        leader_scope_threads=leader_scope_threads,
+        eviction_policy=eviction_policy,
+    )
+    move("T.tma_copy", src, dst, given)
+
+
+def fill(buffer: Any, value: Any) -> None:
+    """Sets every element to `value`, cast to the buffer's dtype."""
+    builder = require("T.fill")
+    region = to_region(buffer, "T.fill: the tile")
+    if isinstance(value, Buffer | Region):
+        raise fault("T.fill with a tile as the value", "a tile is filled with one scalar", "use T.copy")
+    made = cast(as_expr(value, region.buffer.dtype), region.buffer.dtype)
+    if isinstance(buffer, Load):
+        builder.emit(Store(region.buffer, region.starts, made, loc=builder.here))
+    else:
+        builder.emit(Fill(region, made, loc=builder.here))
+
+
+def clear(buffer: Any) -> None:
+    """Sets every element to 0."""
+    fill(buffer, 0)
+
+
+def gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+    k_pack: int = 1,
+    mbar: Any = None,
+    annotations: Any = None,
+) -> None:
+    """C += op(A) · op(B) on tiles; with `clear_accum` C = op(A) · op(B). Done when it returns."""
+    given = hints(annotations, k_pack=k_pack if k_pack != 1 else None, mbar=mbar)
+    product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
+
+
+def wgmma_gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+    annotations: Any = None,
+) -> None:
+    """T.gemm by warpgroup MMA, started and not waited for (T.wait_wgmma)."""
+    given = hints(annotations, force="wgmma")
+    product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
+
+
+def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:
+    builder = require(what)
+    regions = []
+    for letter, value in (("A", A), ("B", B), ("C", C)):
+        if isinstance(value, Load):
+            raise fault(
+                f"{what}: {letter} is one element of `{value.buffer.name}`",
+                "operands are tiles of two dimensions",
+                f"write `{value.buffer.name}[i, :, :]` for a slice, or the tile's name",
+            )
+        regions.append(_matrix(what, letter, to_region(value, f"{what}: {letter}")))
+    for flag, value in (("transpose_A", ta), ("transpose_B", tb)):
+        if isinstance(value, Expr) or not isinstance(value, bool | int):
+            raise fault(f"{what}: {flag}={value!r}", "it is a bool known while compiling", "use True or False")
+    if policy not in _POLICIES:
+        raise fault(f"{what}: policy={policy!r}", "it is a GemmWarpPolicy", "T.GemmWarpPolicy.Square")
+    made = Gemm(*regions, bool(ta), bool(tb), truth(clear), _POLICIES[GemmWarpPolicy(policy)], given, loc=builder.here)
+    builder.emit(made)
+
+
+def _matrix(what: str, letter: str, region: Region) -> Region:
+    """An operand of two dimensions; leading ones are 1."""
+    shape = region.extents
+    if len(shape) < 2 or any(not (isinstance(e, int) and e == 1) for e in shape[:-2]):
+        raise ShapeError(
+            f"{what}: {letter} `{region.buffer.name}` has extents {shape}",
+            rule="an operand has two dimensions, before them only extents 1",
+            fix="slice the tile",
+        )
+    if any(not isinstance(e, int) for e in shape[-2:]):
+        raise ShapeError(
+            f"{what}: {letter} `{region.buffer.name}` has an extent known only at run time",
+            rule="tiles of a product have constant shapes",
+            fix="slice with constant sizes: `A[i * 64 : i * 64 + 64, :]`",
+        )
+    return region
+
+
+# -- reductions and scans --
+
+
+def reduce(
+    buffer: Any,
+    out: Any,
+    reduce_type: str,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
+) -> None:
+    """Reduces `buffer` along `dim` into `out`, which lacks that dimension or has extent 1 there."""
+    what = f"T.reduce_{reduce_type}"
+    builder = require(what)
+    src, dst = to_region(buffer, f"{what}: the source"), to_region(out, f"{what}: the result")
+    axis = _axis(what, dim, len(src.extents))
+    without = (*src.extents[:axis], *src.extents[axis + 1 :])
+    kept = (*src.extents[:axis], 1, *src.extents[axis + 1 :])
+    fits = [len(s) == len(dst.extents) and all(map(equal, s, dst.extents)) for s in (without or (1,), kept)]
+    if not any(fits):
+        raise ShapeError(
+            f"{what}: `{src.buffer.name}` {src.extents} along dim {axis} into `{dst.buffer.name}` {dst.extents}",
+            rule=f"the result has shape {without or (1,)} or {kept}",
+            fix="allocate the result with that shape, or reduce another dim",
+        )
+    if reduce_type.startswith("bit") and src.buffer.dtype.is_float:
+        raise ShapeError(f"{what} of {src.buffer.dtype}", rule="bitwise reductions take integers", fix="")
+    builder.emit(Reduce(reduce_type, src, dst, axis, bool(clear), bool(nan_propagate), loc=builder.here))
+
+
+def _axis(what: str, dim: Any, rank: int) -> int:
+    if isinstance(dim, bool) or not isinstance(dim, int) or not -rank <= dim < rank:
+        raise ShapeError(f"{what}: dim={dim!r} of {rank} dimensions", rule=f"dim is {-rank} … {rank - 1}", fix="")
+    return dim % rank
+
+
+def _reduction(kind: str, text: str) -> Callable[..., None]:
+    def reduction(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1) -> None:
+        reduce(buffer, out, kind, dim, clear, batch)
+
+    reduction.__name__ = reduction.__qualname__ = f"reduce_{kind}"
+    reduction.__doc__ = f"{text} along `dim`; clear=False combines with the old contents of `out`."
+    return reduction
+
+
+reduce_sum = _reduction("sum", "The sum")
+reduce_absmax = _reduction("absmax", "The largest absolute value")
+reduce_bitand = _reduction("bitand", "The bitwise and")
+reduce_bitor = _reduction("bitor", "The bitwise or")
+reduce_bitxor = _reduction("bitxor", "The bitwise exclusive or")
+
+
+def reduce_abssum(buffer: Any, out: Any, dim: int = -1, batch: int = 1) -> None:
+    """The sum of absolute values along `dim`; always starts from 0."""
+    reduce(buffer, out, "abssum", dim, True, batch)
+
+
+def reduce_max(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
+) -> None:
+    """The maximum along `dim`; NaN is ignored unless nan_propagate."""
+    reduce(buffer, out, "max", dim, clear, batch, nan_propagate)
+
+
+def reduce_min(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
+) -> None:
+    """The minimum along `dim`; NaN is ignored unless nan_propagate."""
+    reduce(buffer, out, "min", dim, clear, batch, nan_propagate)
+
+
+def _scan(what: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
+    builder = require(what)
+    a = to_region(src, f"{what}: the source")
+    b = to_region(dst, f"{what}: the result") if dst is not None else a
+    if len(a.extents) != len(b.extents) or not all(map(equal, a.extents, b.extents)):
+        raise ShapeError(
+            f"{what}: `{a.buffer.name}` {a.extents} into `{b.buffer.name}` {b.extents}",
+            rule="source and result have the same shape",
+            fix="allocate the result with the source's shape",
+        )
+    builder.emit(Scan(kind, a, b, _axis(what, dim, len(a.extents)), bool(reverse), loc=builder.here))
+
+
+def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+    """Inclusive prefix sum along `dim`; in place without `dst`."""
+    _scan("T.cumsum", "sum", src, dst, dim, reverse)
+
+
+def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+    """Running maximum along `dim`; in place without `dst`."""
+    _scan("T.cummax", "max", src, dst, dim, reverse)

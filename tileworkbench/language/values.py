@@ -1,0 +1,345 @@
+"""The stage, values: reads of names, elements and attributes, operators, calls, delayed operands."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import LanguageError, Loc
+from ..ir.expr import Binary, Buffer, Const, Expr, Load, Var, binary, compare, logical, logical_not, select, unary
+from ..ir.node import replace
+from ..ir.stmt import Region
+from .builder import LOOPS, Builder, current
+from .dtypes import dtype as DTypeName
+from .faults import fault, nearest
+from .parameters import Undeclared, untyped
+from .regions import element, index_buffer, scope_name
+
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "pow": operator.pow,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "matmul": operator.matmul,
+    "pos": operator.pos,
+    "neg": operator.neg,
+    "invert": operator.invert,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "is": operator.is_,
+    "is_not": operator.is_not,
+    "in": lambda a, b: a in b,
+    "not_in": lambda a, b: a not in b,
+}
+# Builtins that would need the value of an expression, and what to write instead.
+_INSTEAD = {
+    min: "T.min",
+    max: "T.max",
+    int: "T.cast(x, 'int32')",
+    float: "T.cast(x, 'float32')",
+    bool: "a comparison",
+    round: "T.round",
+    range: "T.serial in a `for` statement",
+}
+BLOCK = Region | Buffer
+
+
+class Values:
+    """`spans` holds the numbered places of the function's text."""
+
+    def __init__(self, spans: list[Loc]) -> None:
+        self.spans = spans
+
+    def loc(self, k: int) -> Loc:
+        builder = current()
+        return builder.at(self.spans[k]) if builder is not None else self.spans[k]
+
+    def placed(self, k: int, made: Any, *operands: Any) -> Any:
+        """A newly built expression with its own place."""
+        if isinstance(made, Expr) and not any(made is o for o in operands):
+            return replace(made, loc=self.loc(k))
+        return made
+
+    # -- names, attributes, elements ---------------------------------------------------------------------------------
+
+    def read(self, k: int, name: str, value: Any) -> Any:
+        builder = current()
+        if builder is None or not builder.activations:
+            return value
+        scope = builder.scope
+        if name in scope.spoiled:
+            raise fault(
+                f"`{name}` has no single value here: it was set in {scope.spoiled[name]}",
+                "a Python name is decided while compiling; a branch or loop taken at run time cannot change it",
+                f"make it a variable: `{name} = T.alloc_var(dtype)` before the branch, then assign it",
+                self.loc(k),
+            )
+        if isinstance(value, Var | Buffer) and value in builder.dead:
+            raise fault(
+                f"`{name}` is used after the {builder.dead[value]} that defined it ended",
+                "a value lives to the end of the block in which it was made",
+                "define it before the block (T.alloc_var for a scalar), or move the use inside",
+                self.loc(k),
+            )
+        for frame in reversed(builder.frames):
+            if frame is scope.homes.get(name):
+                break
+            if frame.kind in LOOPS:
+                frame.reads.add(name)
+        if isinstance(value, Buffer) and value.space == "var":
+            return element(value, self.loc(k))
+        if isinstance(value, Undeclared):
+            raise untyped(value)
+        return value
+
+    def attribute(self, k: int, owner: Any, name: str) -> Any:
+        if isinstance(owner, Region) and name in ("dtype", "scope", "strides"):
+            owner = owner.buffer
+        if isinstance(owner, Buffer | Expr) and name == "dtype":
+            return DTypeName(owner.dtype)
+        if isinstance(owner, Buffer):
+            if name == "scope":
+                return lambda: scope_name(owner)
+            if name == "ndim":
+                return owner.rank
+            if name == "strides":
+                return owner.strides or ()
+        if isinstance(owner, Region) and name == "shape":
+            return owner.extents
+        return getattr(owner, name)
+
+    def slice(self, k: int, start: Any, stop: Any, step: Any) -> slice:
+        if step is not None and not (isinstance(step, int) and step == 1):
+            made = slice(start, stop, step)
+            if any(isinstance(part, Expr) for part in (start, stop, step)) or current() is None:
+                raise self.strided(k)
+            return made
+        return slice(start, stop)
+
+    def strided(self, k: int) -> LanguageError:
+        return fault(
+            "a slice with a step",
+            "slices of tiles are contiguous",
+            "copy the elements in a T.Parallel loop",
+            self.loc(k),
+        )
+
+    def item(self, k: int, owner: Any, index: Any) -> Any:
+        if isinstance(owner, Buffer):
+            return index_buffer(owner, index, self.loc(k))
+        if isinstance(owner, Load) and owner.buffer.space == "var":
+            return index_buffer(owner.buffer, index, self.loc(k))
+        if isinstance(owner, Region):
+            raise fault("an index into a slice", "a tile is indexed once", "index the tile itself", self.loc(k))
+        made = owner[index]
+        return element(made, self.loc(k)) if isinstance(made, Buffer) and made.space == "var" else made
+
+    def sequence(self, k: int, value: Any) -> Any:
+        """What a comprehension runs over: a Python iterable, never a tile or a loop of the language."""
+        if isinstance(value, BLOCK | Expr) or hasattr(value, "loop_kind"):
+            raise fault(
+                f"a comprehension over {describe_value(value)}",
+                "comprehensions run while compiling, over Python values",
+                "use a `for` statement with T.serial or T.Parallel",
+                self.loc(k),
+            )
+        return value
+
+    def decided(self, k: int, value: Any) -> Any:
+        if isinstance(value, Expr) and not isinstance(value, Const):
+            raise self.undecided(k, "the condition of a comprehension")
+        return value
+
+    def undecided(self, k: int, what: str) -> LanguageError:
+        return fault(
+            f"{what} is known only at run time", "it decides what is built, so it must be known while compiling",
+            "use an `if` statement or T.if_then_else", self.loc(k),
+        )  # fmt: skip
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def scalar(self, k: int, value: Any, op: str) -> Any:
+        """An operand: variables are read, single elements loaded; a whole tile is refused."""
+        if isinstance(value, Buffer) and value.space == "var":
+            return element(value, self.loc(k))
+        if isinstance(value, Region) and all(isinstance(e, int) and e == 1 for e in value.extents):
+            return Load(value.buffer, value.starts, loc=self.loc(k))
+        if isinstance(value, BLOCK):
+            raise fault(
+                f"`{op}` on {describe_value(value)}",
+                "operators work on elements, tile operations on tiles",
+                "write the elements in a `for i, j in T.Parallel(...)` loop",
+                self.loc(k),
+            )
+        return value
+
+    def binary(self, k: int, op: str, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr | BLOCK) and not isinstance(b, Expr | BLOCK):
+            return _PYTHON[op](a, b)
+        a, b = self.scalar(k, a, op), self.scalar(k, b, op)
+        if op == "matmul":
+            raise fault(
+                "`@` on tile values", "matrix products are a tile operation", "use T.gemm(A, B, C)", self.loc(k)
+            )
+        return self.placed(k, binary(op, a, b), a, b)
+
+    def unary(self, k: int, op: str, a: Any) -> Any:
+        if not isinstance(a, Expr | BLOCK):
+            return _PYTHON[op](a)
+        a = self.scalar(k, a, op)
+        if op == "pos":
+            return a
+        return self.placed(k, ~a if op == "invert" else unary(op, a), a)
+
+    def compare(self, k: int, op: str, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr | BLOCK) and not isinstance(b, Expr | BLOCK):
+            return _PYTHON[op](a, b)
+        if op in ("is", "is_not"):
+            return _PYTHON[op](a, b)
+        if isinstance(a, BLOCK) and isinstance(b, BLOCK) and op in ("eq", "ne"):
+            return _PYTHON[op](a, b)  # the same tile or not
+        a, b = self.scalar(k, a, op), self.scalar(k, b, op)
+        if op in ("in", "not_in"):
+            raise self.undecided(k, f"`{op.replace('_', ' ')}`")
+        if not isinstance(a, Expr | int | float) or not isinstance(b, Expr | int | float):
+            return _PYTHON[op](a, b)
+        return self.placed(k, compare(op, a, b), a, b)
+
+    def chain(self, k: int, ops: tuple[str, ...], first: Any, *rest: Callable[[], Any]) -> Any:
+        """`a < b < c`: each operand evaluated once, later ones only as Python would."""
+        made: Any = True
+        left = first
+        for op, delayed in zip(ops, rest, strict=True):
+            right = self.pure(k, delayed, "a comparison")
+            test = self.compare(k, op, left, right)
+            if not isinstance(test, Expr) and not isinstance(made, Expr):
+                if not test:
+                    return test
+                made = test
+            else:
+                made = logical("land", made, test)
+            left = right
+        return self.placed(k, made)
+
+    def logical(self, k: int, op: str, first: Any, *rest: Callable[[], Any]) -> Any:
+        made = self.truth_operand(k, first, op)
+        for delayed in rest:
+            if not isinstance(made, Expr) or isinstance(made, Const):
+                value = made.value if isinstance(made, Const) else made
+                if bool(value) == (op == "lor"):
+                    return made
+                made = self.truth_operand(k, delayed(), op)
+            else:
+                made = self.placed(k, logical(op, made, self.truth_operand(k, self.pure(k, delayed, op), op)), made)
+        return made
+
+    def truth_operand(self, k: int, value: Any, op: str) -> Any:
+        word = {"land": "and", "lor": "or"}.get(op, op)
+        return self.scalar(k, value, word) if isinstance(value, BLOCK) else value
+
+    def negate(self, k: int, value: Any) -> Any:
+        value = self.truth_operand(k, value, "not")
+        return self.placed(k, logical_not(value), value) if isinstance(value, Expr) else not value
+
+    def choose(self, k: int, cond: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+        cond = self.truth_operand(k, cond, "if")
+        if isinstance(cond, Const):
+            cond = cond.value
+        if not isinstance(cond, Expr):
+            return a() if cond else b()
+        x = self.scalar(k, self.pure(k, a, "a conditional expression"), "if else")
+        y = self.scalar(k, self.pure(k, b, "a conditional expression"), "if else")
+        return self.placed(k, select(cond, x, y), x, y)
+
+    def pure(self, k: int, delayed: Callable[[], Any], where: str) -> Any:
+        """A delayed operand, which may not build statements: they would run whatever the condition says."""
+        builder = current()
+        before = builder.statements if builder is not None else 0
+        value = delayed()
+        if builder is not None and builder.statements != before:
+            raise fault(
+                f"a macro or tile operation inside {where}",
+                "an operand that may be skipped is an expression without statements",
+                "use an `if` statement",
+                self.loc(k),
+            )
+        return value
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def call(self, k: int, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls anything; what it builds carries this place."""
+        builder = current()
+        if builder is None:
+            return function(*args, **kwargs)
+        outer = builder.here
+        builder.here = builder.at(self.spans[k])
+        try:
+            made = function(*args, **kwargs)
+        except TypeError as error:
+            raise self.wrong_call(k, function, args, kwargs) or error from None
+        except LanguageError as error:
+            if instead := _INSTEAD.get(function) if isinstance(function, type | type(min)) else None:
+                error.fix = f"write {instead}"
+            raise
+        builder.here = outer
+        if isinstance(made, Expr) and made.loc is None and not isinstance(made, Var):
+            return replace(made, loc=builder.at(self.spans[k]))
+        return made
+
+    def wrong_call(self, k: int, function: Any, args: Any, kwargs: Any) -> LanguageError | None:
+        """The error for arguments that do not fit the signature of a function of the language."""
+        if not getattr(function, "__module__", "") or not str(function.__module__).startswith(__package__ or ""):
+            return None
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return None
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as reason:
+            name = getattr(function, "__name__", str(function))
+            parameters = {p: q.replace(annotation=q.empty) for p, q in signature.parameters.items()}
+            shown = signature.replace(parameters=list(parameters.values()), return_annotation=signature.empty)
+            unknown = next((key for key in kwargs if key not in parameters), "")
+            hint = nearest(unknown, parameters) if unknown else ""
+            return fault(f"T.{name}: {reason}", f"the signature is T.{name}{shown}", hint or "follow it", self.loc(k))
+        return None
+
+    def iterate(self, k: int, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if function is range:
+            function = self.serial
+        return self.call(k, function, *args, **kwargs)
+
+    serial: Callable[..., Any]  # T.serial, given by the stage
+
+
+def describe_value(value: Any) -> str:
+    if isinstance(value, Buffer):
+        return f"the whole tile `{value.name}`"
+    if isinstance(value, Region):
+        return f"a slice of `{value.buffer.name}`"
+    if isinstance(value, Binary | Load | Expr):
+        return "a value known only at run time"
+    return f"a {type(value).__name__}"
+
+
+def builder_of() -> Builder:
+    builder = current()
+    if builder is None:
+        raise fault("kernel text outside a reading", "kernels are read by T.prim_func or jit", "decorate the function")
+    return builder
