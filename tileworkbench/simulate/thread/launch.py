@@ -1,0 +1,283 @@
+"""Running a thread kernel: arguments, blocks, faults and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...errors import LaunchError, SimulationError, TargetError
+from ...ir.expr import Buffer, Expr, Var
+from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
+from ...ir.kernel import Kernel
+from ...ir.node import walk
+from ...options import options
+from . import scalars
+from .block import Block, Event
+from .faults import Fault
+from .memory import Space, tensor_space
+from .program import Program
+from .rows import ROWS
+from .values import Scope
+from .warp import Warp
+
+
+@dataclass(frozen=True)
+class ThreadRun:
+    """`outputs`: the arrays of the kernel's outputs (all tensors that it writes when it declares none), in parameter
+    order. `defined`: by name, which elements of an output were written. `faults`: what was found, when collecting."""
+
+    outputs: tuple[np.ndarray, ...]
+    defined: dict[str, np.ndarray]
+    events: tuple[Event, ...]
+    steps: int
+    faults: tuple[SimulationError, ...] = ()
+
+
+@dataclass(eq=False)
+class Launch:
+    """What all blocks of one run share."""
+
+    kernel: Kernel
+    schedule: str
+    seed: int
+    collect: bool
+    limit: int
+    values: dict[Var, Any] = field(default_factory=dict)
+    tensors: dict[Buffer, Space] = field(default_factory=dict)
+    grid: tuple[int, ...] = ()
+    events: list[Event] = field(default_factory=list)
+    faults: list[SimulationError] = field(default_factory=list)
+    published: dict[Any, set[int]] = field(default_factory=dict)
+    steps: int = 0
+
+    def report(self, error: Fault) -> None:
+        if not self.collect:
+            raise error
+        same = any(
+            f.loc == error.loc and getattr(f, "kind", "") == error.kind and getattr(f, "other", None) == error.other
+            for f in self.faults
+        )
+        if not same:
+            self.faults.append(error)
+
+    def tick(self, w: Warp) -> None:
+        self.steps += 1
+        if self.steps > self.limit:
+            raise SimulationError(
+                f"the kernel has taken {self.limit} steps in the simulator and goes on", loc=w.at.loc if w.at else None,
+                rule="a simulated kernel ends within the option simulate_step_limit",
+                fix="use smaller sizes, look for a loop that never ends, or raise simulate_step_limit",
+            )  # fmt: skip
+
+    def evaluate(self, e: Any) -> int:
+        """A launch-time integer: an extent, stride or grid size from the arguments."""
+        if not isinstance(e, Expr):
+            return int(e)
+        return int(_Fixed(self.values).number(e))
+
+
+class _Fixed:
+    """Evaluates launch-time expressions with the machine's own arithmetic; there is no warp yet."""
+
+    def __init__(self, values: dict[Var, Any]) -> None:
+        self.values = values
+
+    def number(self, e: Expr) -> Any:
+        scope = Scope(1, frozenset())
+        value = scope.value(e)
+        env: list[Any] = [None] * len(scope.slots)
+        for var, slot in scope.slots.items():
+            env[slot] = self.values.get(var)
+        return value.read(_Bare(env))  # type: ignore[arg-type]
+
+
+class _Bare:
+    """The little of a warp that an expression over parameters needs."""
+
+    def __init__(self, env: list[Any]) -> None:
+        self.env, self.mask, self.full, self.at = env, np.ones(1, dtype=bool), True, None
+
+
+def run(
+    kernel: Kernel,
+    args: Sequence[Any],
+    schedule: str = "eager",
+    seed: int = 0,
+    target: Any = None,
+    blocks: int | Iterable[tuple[int, ...]] | None = None,
+    collect: bool = False,
+    outputs: Sequence[int] | None = None,
+) -> ThreadRun:
+    """Runs a thread-level kernel on NumPy arguments in order of its parameters; tensors that it writes are changed in
+    place. Parameters in `outputs` (default: the kernel's) start undefined. `blocks`: how many, or which block indices.
+
+    Raises SimulationError at the first fault, or gathers them in the result's `faults` with collect=True."""
+    if schedule not in ("eager", "latest", "random"):
+        raise LaunchError(
+            f"schedule {schedule!r}", rule="schedules are eager, latest and random", fix="name one of them"
+        )
+    if prod(kernel.cluster) != 1:
+        raise TargetError(
+            "the kernel runs in clusters of several blocks",
+            rule="the thread machine runs one block at a time",
+            fix="simulate the kernel built without a cluster",
+        )
+    arch = getattr(target, "arch", target)
+    lanes = getattr(arch, "warp_size", None) or kernel.attrs.get("warp_size", 32)
+    launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
+    made = kernel.outputs if outputs is None else tuple(outputs)
+    bound = _bind(launch, kernel, args, made)
+    with np.errstate(all="ignore"):
+        program = Program(kernel, lanes, ROWS)
+        launch.grid = tuple(launch.evaluate(extent) for extent in kernel.grid)
+        try:
+            for number, where in _blocks(launch.grid, blocks):
+                Block(launch, program, number, where).run()
+        except SimulationError as error:
+            if not collect:
+                raise
+            launch.faults.append(error)
+    return _result(launch, kernel, bound, made)
+
+
+def _blocks(grid: tuple[int, ...], wanted: Any) -> Iterable[tuple[int, tuple[int, int, int]]]:
+    """Block numbers and places, x fastest."""
+    full = (*grid, 1, 1, 1)[: max(3, len(grid))]
+    if wanted is not None and not isinstance(wanted, int):
+        for place in wanted:
+            at = (*place, 0, 0, 0)[: len(full)]
+            yield sum(i * prod(full[:d]) for d, i in enumerate(at)), at  # type: ignore[misc]
+        return
+    for number, reverse in enumerate(product(*[range(e) for e in reversed(full)])):
+        if isinstance(wanted, int) and number >= wanted:
+            return
+        yield number, tuple(reversed(reverse))  # type: ignore[misc]
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Argument:
+    array: np.ndarray
+    view: np.ndarray  # the tensor's elements inside the flat storage
+    copied: bool
+
+
+def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, ...]) -> dict[Buffer, _Argument]:
+    if len(args) != len(kernel.params):
+        raise LaunchError(
+            f"{len(args)} arguments for {kernel.name}, which has {len(kernel.params)} parameters",
+            rule="arguments come in order of the parameters",
+            fix="pass one argument a parameter",
+        )
+    for param, arg in zip(kernel.params, args, strict=True):
+        if isinstance(param, Var):
+            launch.values[param] = scalars.constant(arg, param.dtype)
+        else:
+            _bind_symbols(launch, param, arg)
+    written = {b for n in walk(kernel.body) for b in _written(n, kernel)}
+    bound = {}
+    for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
+        if isinstance(param, Buffer):
+            bound[param] = _tensor(launch, param, arg, position not in made, param in written)
+    for buffer in kernel.buffers:  # workspaces of the kernel's own
+        if buffer.space == "global" and buffer not in launch.tensors:
+            size = prod(launch.evaluate(s) for s in buffer.shape)
+            launch.tensors[buffer] = tensor_space(
+                buffer, np.zeros(size, dtype=buffer.dtype.numpy), False, buffer in written
+            )
+    return bound
+
+
+def _written(n: Any, kernel: Kernel) -> list[Buffer]:
+    if isinstance(n, (StoreMem, AtomicMem, BulkStore)):
+        return [n.dst.buffer]
+    if isinstance(n, TmaStore):
+        return [m.tensor for m in kernel.maps if m.name == n.map]
+    return []
+
+
+def _bind_symbols(launch: Launch, buffer: Buffer, array: Any) -> None:
+    if not isinstance(array, np.ndarray):
+        raise LaunchError(
+            f"{type(array).__name__} for tensor {buffer.name!r}",
+            rule="tensors are NumPy arrays",
+            fix="pass np.asarray(…)",
+        )
+    if array.dtype != buffer.dtype.numpy:
+        raise LaunchError(
+            f"{array.dtype} array for {buffer.name!r}",
+            rule=f"its dtype is {buffer.dtype}",
+            fix=f"pass .astype({buffer.dtype.numpy})",
+        )
+    if array.ndim != len(buffer.shape):
+        raise LaunchError(
+            f"rank {array.ndim} array for {buffer.name!r}", rule=f"its rank is {len(buffer.shape)}", fix="reshape it"
+        )
+    strides = tuple(s // array.itemsize for s in array.strides)
+    for entries, found in ((buffer.shape, array.shape), (buffer.strides or (), strides)):
+        for entry, size in zip(entries, found, strict=bool(entries)):
+            if isinstance(entry, Var) and entry not in launch.values:
+                launch.values[entry] = int(size)
+
+
+def _tensor(launch: Launch, buffer: Buffer, array: np.ndarray, defined: bool, written: bool) -> _Argument:
+    """Checks the shape and puts the tensor into flat storage: its own when it is row-major, else a copy with gaps."""
+    shape = tuple(launch.evaluate(s) for s in buffer.shape)
+    if shape != array.shape:
+        raise LaunchError(
+            f"shape {array.shape} for {buffer.name!r}", rule=f"its shape is {shape}", fix="pass an array of that shape"
+        )
+    if written and not array.flags.writeable:
+        raise LaunchError(
+            f"a read-only array for {buffer.name!r}, which the kernel writes",
+            rule="outputs are writeable",
+            fix="pass a copy",
+        )
+    dense = buffer.strides is None
+    if dense and array.flags.c_contiguous:
+        flat = array.reshape(-1)
+        launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
+        return _Argument(array, array, False)
+    strides = (
+        tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
+        if dense
+        else tuple(launch.evaluate(s) for s in buffer.strides or ())
+    )
+    span = 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if array.size else 0
+    flat = np.zeros(span, dtype=array.dtype)
+    view = np.lib.stride_tricks.as_strided(flat, shape, tuple(s * array.itemsize for s in strides))
+    view[...] = array
+    space = launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
+    valid = np.zeros(span, dtype=bool)
+    np.lib.stride_tricks.as_strided(valid, shape, strides)[...] = True
+    space.valid = None if valid.all() else valid
+    return _Argument(array, view, True)
+
+
+def _result(launch: Launch, kernel: Kernel, bound: dict[Buffer, _Argument], made: tuple[int, ...]) -> ThreadRun:
+    shown, defined = [], {}
+    for position, param in enumerate(kernel.params):
+        if not isinstance(param, Buffer):
+            continue
+        space, argument = launch.tensors[param], bound[param]
+        if space.shadow is None and position not in made:
+            continue
+        if argument.copied:
+            argument.array[...] = argument.view
+        if position in made or not made:
+            shown.append(argument.array)
+            defined[param.name] = _mask(space, argument)
+    return ThreadRun(tuple(shown), defined, tuple(launch.events), launch.steps, tuple(launch.faults))
+
+
+def _mask(space: Space, argument: _Argument) -> np.ndarray:
+    strides = argument.view.strides if argument.copied else None
+    if strides is None:
+        return space.defined.reshape(argument.array.shape)
+    steps = tuple(s // argument.array.itemsize for s in strides)
+    return np.lib.stride_tricks.as_strided(space.defined, argument.array.shape, steps).copy()

@@ -1,0 +1,270 @@
+"""Rows that move data between registers and memory: LoadMem, StoreMem, AtomicMem, LdMatrix, StMatrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.instr import AtomicMem, LdMatrix, LoadMem, Reg, StMatrix, StoreMem
+from . import scalars
+from .faults import fault
+from .memory import Space, predicate, resolver
+from .program import Program
+from .values import check_register_read, check_register_write, register_rows
+from .warp import RegFile, Warp
+
+Array = np.ndarray
+WIDTHS = (1, 2, 4, 8, 16, 32)
+
+
+def registers(p: Program, r: Reg, write: bool) -> Callable[[Warp], tuple[RegFile, int]]:
+    """Compiled register run: (warp) → (file, first register), checked for bounds and for matrix work in flight."""
+    slot, start, count = p.scope.register(r.buffer), p.scope.value(r.start).read, r.count
+    check = check_register_write if write else check_register_read
+
+    def find(w: Warp) -> tuple[RegFile, int]:
+        rf = w.regs[slot]
+        first = register_rows(w, rf, start(w), count)
+        if rf.writing is not None:
+            check(w, rf, first, count)
+        return rf, first
+
+    return find
+
+
+def access_bytes(s: Any, count: int, width: int) -> int:
+    """The bytes of one access, which the hardware limits to a few widths."""
+    size = count * width
+    if size not in WIDTHS:
+        raise InternalError(
+            f"{type(s).__name__} of {size} bytes: no such access", rule=f"an access has {WIDTHS} bytes", loc=s.loc
+        )
+    return size
+
+
+def mark(w: Warp, space: Space, lanes: Array, units: Array, number: int, write: bool, atomic: bool = False) -> None:
+    """Enters the accesses of `lanes` ((lanes, units)) into the race record."""
+    if space.shadow is None or not lanes.size:
+        return
+    threads = np.repeat(w.threads[lanes], units.shape[1])
+    if write:
+        space.shadow.write(w, threads, units.ravel(), number, atomic)
+    else:
+        space.shadow.read(w, threads, units.ravel(), number)
+
+
+def load(p: Program, s: LoadMem) -> Callable[[Warp], None]:
+    count, dtype = s.dst.count, s.dst.buffer.dtype
+    width, container = dtype.bytes, dtype.numpy
+    size = access_bytes(s, count, width)
+    find, where, holds = registers(p, s.dst, True), resolver(p, s.src, size), predicate(p, s.pred)
+    fill = None if s.fill is None else p.scope.value(s.fill)
+    number = p.number(s)
+
+    def run(w: Warp) -> None:
+        rf, first = find(w)
+        pred = holds(w)
+        lanes = w.active(pred)
+        if lanes.size:
+            space, base = where(w, lanes)
+            units = space.units(base, size)
+            mark(w, space, lanes, units, number, False)
+            values = np.ascontiguousarray(space.read(base, size)).view(container)
+            rf.data[first : first + count, lanes] = values.T
+            rf.defined[first : first + count, lanes] = space.element_defined(units, count, width).T
+        if fill is not None and pred is not True:
+            rest = np.flatnonzero(w.mask & ~np.asarray(pred))
+            if rest.size:
+                value = scalars.as_lanes(fill.read(w), dtype, w.lanes)[rest]
+                rf.data[first : first + count, rest] = value
+                rf.defined[first : first + count, rest] = True
+
+    return run
+
+
+def write_bytes(w: Warp, space: Space, lanes: Array, base: Array, raw: Array, defined: Array, number: int) -> None:
+    """Stores `raw` ((lanes, bytes)) with `defined` ((lanes, bytes)); undefined values may reach shared memory only."""
+    size = raw.shape[1]
+    units = space.units(base, size)
+    if not space.shared and not defined.all():
+        bad = ~defined.all(axis=1)
+        raise fault(
+            w,
+            "undefined",
+            f"a value that was never written is stored to {space.name}",
+            lanes=lanes[bad],
+            rule="what reaches global memory is defined",
+            fix="initialise the registers, or guard the store",
+        )
+    mark(w, space, lanes, units, number, True)
+    at = base[:, None] + np.arange(size)
+    space.raw[at] = raw
+    if (space.raw[at] != raw).any():
+        clash = (space.raw[at] != raw).any(axis=1)
+        w.block.report(
+            fault(
+                w,
+                "race",
+                f"two threads write different values to the same place of {space.name} in one statement",
+                lanes=lanes[clash],
+                rule="the threads of one store write different places",
+                fix="guard the store",
+            )
+        )
+    space.defined[units] = defined if space.unit == 1 else True
+
+
+def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
+    count, width = s.src.count, s.src.buffer.dtype.bytes
+    size = access_bytes(s, count, width)
+    find, where, holds = registers(p, s.src, False), resolver(p, s.dst, size), predicate(p, s.pred)
+    number = p.number(s)
+
+    def run(w: Warp) -> None:
+        rf, first = find(w)
+        lanes = w.active(holds(w))
+        if not lanes.size:
+            return
+        space, base = where(w, lanes)
+        values = np.ascontiguousarray(rf.data[first : first + count, lanes].T)
+        known = np.repeat(rf.defined[first : first + count, lanes].T, width, axis=1)
+        write_bytes(w, space, lanes, base, values.view(np.uint8), known, number)
+
+    return run
+
+
+# --- 8×8 matrices -----------------------------------------------------------------------------------------------------
+def _rows_of(w: Warp, where: Any, num: int) -> tuple[Space, Array]:
+    """The addresses of the num × 8 matrix rows, from the first 8·num lanes."""
+    if not w.full or w.lanes != 32:
+        raise fault(w, "divergent", "a matrix load or store by part of a warp", rule="all 32 lanes execute it together")
+    return where(w, np.arange(8 * num))
+
+
+def ldmatrix(p: Program, s: LdMatrix) -> Callable[[Warp], None]:
+    if s.num not in (1, 2, 4) or s.dst.count != 2 * s.num or s.dst.buffer.dtype.bytes != 2:
+        raise InternalError("LdMatrix takes 1, 2 or 4 matrices and 2 elements of 16 bits a matrix and lane", loc=s.loc)
+    find, where, number = registers(p, s.dst, True), resolver(p, s.src, 16), p.number(s)
+    num, container = s.num, s.dst.buffer.dtype.numpy
+
+    def run(w: Warp) -> None:
+        rf, first = find(w)
+        space, base = _rows_of(w, where, num)
+        units = space.units(base, 16)
+        mark(w, space, np.arange(8 * num), units, number, False)
+        values = np.ascontiguousarray(space.read(base, 16)).view(container)
+        known = space.element_defined(units, 8, 2)
+        rf.data[first : first + 2 * num] = _to_lanes(values, num, s.transposed)
+        rf.defined[first : first + 2 * num] = _to_lanes(known, num, s.transposed)
+
+    return run
+
+
+def _to_lanes(rows: Array, num: int, transposed: bool) -> Array:
+    """(8·num, 8) matrix elements → (2·num registers, 32 lanes): lane l holds row l/4, columns 2(l%4) and the next."""
+    matrices = rows.reshape(num, 8, 8)
+    if transposed:
+        matrices = matrices.transpose(0, 2, 1)
+    return matrices.reshape(num, 8, 4, 2).transpose(0, 3, 1, 2).reshape(2 * num, 32)
+
+
+def _from_lanes(held: Array, num: int, transposed: bool) -> Array:
+    matrices = held.reshape(num, 2, 8, 4).transpose(0, 2, 3, 1).reshape(num, 8, 8)
+    if transposed:
+        matrices = matrices.transpose(0, 2, 1)
+    return np.ascontiguousarray(matrices.reshape(num * 8, 8))
+
+
+def stmatrix(p: Program, s: StMatrix) -> Callable[[Warp], None]:
+    if s.num not in (1, 2, 4) or s.src.count != 2 * s.num or s.src.buffer.dtype.bytes != 2:
+        raise InternalError("StMatrix takes 1, 2 or 4 matrices and 2 elements of 16 bits a matrix and lane", loc=s.loc)
+    find, where, number = registers(p, s.src, False), resolver(p, s.dst, 16), p.number(s)
+    num = s.num
+
+    def run(w: Warp) -> None:
+        rf, first = find(w)
+        space, base = _rows_of(w, where, num)
+        values = _from_lanes(rf.data[first : first + 2 * num], num, s.transposed)
+        known = np.repeat(_from_lanes(rf.defined[first : first + 2 * num], num, s.transposed), 2, axis=1)
+        # The rows are written by the lanes that hold their elements; the row's address lane stands for them, as nothing
+        # but a warp-wide barrier can order them anyway.
+        write_bytes(w, space, np.arange(8 * num), base, values.view(np.uint8), known, number)
+
+    return run
+
+
+# --- atomics ----------------------------------------------------------------------------------------------------------
+def _atomic_result(op: str, dtype: Any) -> Callable[[Any, Any], Any]:
+    if op == "exch":
+        return lambda old, new: new
+    return scalars.binary({"add": "add", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}[op], dtype)
+
+
+def atomic(p: Program, s: AtomicMem) -> Callable[[Warp], None]:
+    """Lane after lane, as the memory system would: two lanes may name the same element. For cas the value registers
+    hold the expected value, then the new one."""
+    dtype = s.dst.buffer.dtype
+    packed = 1 if s.op == "cas" else s.value.count
+    find, where, holds = registers(p, s.value, False), resolver(p, s.dst, packed * dtype.bytes), predicate(p, s.pred)
+    keep = None if s.old is None else registers(p, s.old, True)
+    combine = None if s.op == "cas" else _atomic_result(s.op, dtype)
+    number = p.number(s)
+
+    def run(w: Warp) -> None:
+        rf, first = find(w)
+        lanes = w.active(holds(w))
+        if not lanes.size:
+            return
+        space, base = where(w, lanes)
+        units = space.units(base, packed * dtype.bytes)
+        if not rf.defined[first : first + s.value.count, lanes].all() or not space.defined[units].all():
+            raise fault(
+                w,
+                "undefined",
+                f"an atomic on {space.name} uses a value that was never written",
+                lanes=lanes,
+                rule="both operands of an atomic are defined",
+            )
+        mark(w, space, lanes, units, number, True, atomic=True)
+        old = np.zeros((packed, w.lanes), dtype=dtype.numpy)
+        cells = space.raw.view(dtype.numpy) if space.unit != 1 else None
+        for lane, at in zip(lanes, base, strict=True):
+            for e in range(packed):
+                cell = (
+                    cells[at // dtype.bytes + e :][:1]
+                    if cells is not None
+                    else space.raw[at + e * dtype.bytes :][: dtype.bytes].view(dtype.numpy)
+                )
+                old[e, lane] = cell[0]
+                if combine is None:
+                    if cell[0] == rf.data[first, lane]:
+                        cell[0] = rf.data[first + 1, lane]
+                else:
+                    cell[0] = combine(cell[0:1], rf.data[first + e : first + e + 1, lane])[0]
+        if keep is not None:
+            target, into = keep(w)
+            target.data[into : into + packed, lanes] = old[:, lanes]
+            target.defined[into : into + packed, lanes] = True
+        _publish(w, s, space, np.unique(units))
+
+    return run
+
+
+def _publish(w: Warp, s: AtomicMem, space: Space, units: Array) -> None:
+    """Order between blocks through an atomic: a release (or a gpu fence before it) hands over, an acquire (or a gpu
+    fence after it) takes. Kept for whole blocks, which is coarser than the device's rule."""
+    if space.shared or s.scope_of == "cta":
+        return
+    block, published = w.block, w.block.launch.published
+    for unit in units.tolist():
+        found = published.setdefault((space.name, unit), set())
+        taken = set(found)
+        if s.order in ("release", "acq_rel") or block.fenced:
+            found |= {block.number} | block.acquired
+        if s.order in ("acquire", "acq_rel"):
+            block.acquired |= taken
+        else:
+            block.pre_acquired |= taken

@@ -1,0 +1,35 @@
+"""The NumPy meaning of every row of the instruction table."""
+
+from __future__ import annotations
+
+from ...ir import instr as i
+from . import copies, groups, lanes, loadstore, tensor, waits
+from .program import FLOW, PLAIN, POINT, Maker
+
+ROWS: dict[type, tuple[int, Maker]] = {
+    i.LoadMem: (POINT, loadstore.load),
+    i.StoreMem: (POINT, loadstore.store),
+    i.AtomicMem: (POINT, loadstore.atomic),
+    i.LdMatrix: (POINT, loadstore.ldmatrix),
+    i.StMatrix: (POINT, loadstore.stmatrix),
+    i.Shuffle: (PLAIN, lanes.shuffle),
+    i.Vote: (PLAIN, lanes.vote),
+    i.Mma: (PLAIN, tensor.mma),
+    i.CopyAsync: (POINT, copies.copy_async),
+    i.CopyAsyncArrive: (POINT, copies.copy_async_arrive),
+    i.LdsDirect: (POINT, copies.lds_direct),
+    i.CommitGroup: (PLAIN, groups.commit),
+    i.WaitGroup: (POINT, groups.wait),
+    i.BarInit: (POINT, waits.bar_init),
+    i.BarArrive: (POINT, waits.bar_arrive),
+    i.BarWait: (FLOW, waits.bar_wait),
+    i.Sync: (FLOW, waits.sync),
+    i.Fence: (POINT, waits.fence),
+    i.SetRegs: (FLOW, waits.set_regs),
+    i.Prefetch: (PLAIN, waits.nothing),
+    i.SchedHint: (PLAIN, waits.nothing),
+    i.GridDep: (PLAIN, waits.nothing),
+    i.Stamp: (PLAIN, waits.nothing),
+    i.Trap: (PLAIN, waits.trap),
+    i.RawSource: (PLAIN, waits.raw_source),
+}

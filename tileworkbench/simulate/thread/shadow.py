@@ -1,0 +1,277 @@
+"""Race detection: for every unit of memory (a byte of shared memory, an element of a global tensor) the last write and
+the reads since, each as (agent, clock, proxy, statement), checked against the accessing thread's clocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.instr import BulkLoad, CopyAsync, TmaLoad
+from .faults import fault, place, threads_text
+from .rules import RULES
+
+if TYPE_CHECKING:
+    from .block import Block
+    from .warp import Warp
+
+Array = np.ndarray
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """Asynchronous work between issue and wait. kind: copy (cp.async writes), store (bulk reads), wgmma (reads)."""
+
+    kind: str
+    warp: Warp
+    stmt: Any
+    number: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Shadow:
+    """`label(unit)` says where a unit lies, for reports. `across` keeps the block of each access (global tensors)."""
+
+    def __init__(self, units: int, label: Any, across: bool) -> None:
+        self.units, self.label, self.across = units, label, across
+        self.w_owner = np.full(units, -1, dtype=np.int32)
+        self.w_clock = np.zeros(units, dtype=np.int32)
+        self.w_async = np.zeros(units, dtype=bool)
+        self.w_atomic = np.zeros(units, dtype=bool)
+        self.w_stmt = np.zeros(units, dtype=np.int32)
+        self.w_block = np.full(units, -1, dtype=np.int32) if across else None
+        self.r_block = np.full(units, -1, dtype=np.int32) if across else None
+        self.r_many = np.zeros(units, dtype=bool) if across else None
+        self.r_last = np.zeros(units, dtype=np.int32) if across else None
+        self.r_clock: Array | None = None
+        self.writing: dict[int, Pending] = {}
+        self.reading: dict[int, Pending] = {}
+        self.w_pending: Array | None = None
+        self.r_pending: Array | None = None
+        self.r_pending_by: Array | None = None
+
+    def begin(self, block: Block) -> None:
+        """A block starts: its clocks count from one again."""
+        self.block = block
+        self.r_clock = None
+
+    def _readers(self) -> Array:
+        if self.r_clock is None:
+            clocks = self.block.clocks
+            self.r_clock = np.zeros((clocks.warps, self.units), dtype=np.int32)
+            self.r_mask = np.zeros((clocks.warps, self.units), dtype=np.uint64)
+            self.r_stmt = np.zeros((clocks.warps, self.units), dtype=np.int32)
+        return self.r_clock
+
+    # --- accesses ---------------------------------------------------------------------------------------------------
+    def read(self, w: Warp, threads: Any, units: Any, number: int, via: str = "generic") -> None:
+        """`threads` (one a unit, or one for all) read `units`. via: generic, async (an issuing thread's engine)."""
+        self._check_writes(w, threads, units, via, "read", False)
+        if via == "generic":
+            self.mark_read(w, threads, units, number)
+
+    def write(self, w: Warp, threads: Any, units: Any, number: int, atomic: bool = False) -> None:
+        self._check_writes(w, threads, units, "generic", "write", atomic)
+        self._check_reads(w, threads, units, atomic)
+        self.mark_write(units, threads, self.block.clocks.now[w.index], number, atomic=atomic)
+
+    def check_overwrite(self, w: Warp, threads: Any, units: Any, via: str) -> None:
+        """An asynchronous write is issued: it must come after everything that touched the units."""
+        self._check_writes(w, threads, units, via, "write", False)
+        self._check_reads(w, threads, units, False)
+
+    def mark_write(
+        self, units: Any, owner: Any, clock: Any, number: int, asynchronous: bool = False, atomic: bool = False
+    ) -> None:
+        self.w_owner[units] = owner
+        self.w_clock[units] = clock
+        self.w_async[units] = asynchronous
+        self.w_atomic[units] = atomic
+        self.w_stmt[units] = number
+        if self.r_clock is not None:
+            self.r_clock[:, units] = 0
+        if self.across:
+            self.w_block[units] = self.block.number
+            self.r_block[units] = -1
+            self.r_many[units] = False
+
+    def mark_read(self, w: Warp, threads: Any, units: Any, number: int) -> None:
+        clock = self._readers()[w.index]
+        mask, now = self.r_mask[w.index], self.block.clocks.now[w.index]
+        bits = np.left_shift(np.uint64(1), (np.asarray(threads) - w.index * w.lanes).astype(np.uint64))
+        stale = clock[units] != now
+        mask[units] = np.where(stale, np.uint64(0), mask[units])
+        clock[units] = now
+        if np.ndim(bits) == 0:
+            mask[units] |= bits
+        else:
+            np.bitwise_or.at(mask, units, bits)
+        self.r_stmt[w.index][units] = number
+        if self.across:
+            self.r_many[units] |= (self.r_block[units] >= 0) & (self.r_block[units] != self.block.number)
+            self.r_block[units] = self.block.number
+            self.r_last[units] = number
+
+    # --- checks -----------------------------------------------------------------------------------------------------
+    def _check_writes(self, w: Warp, threads: Any, units: Any, via: str, doing: str, atomic: bool) -> None:
+        clocks = self.block.clocks
+        if self.writing and (held := self.w_pending[units]).any():
+            self._in_flight(w, units, held, self.writing, doing)
+        owner = self.w_owner[units]
+        if owner.size == 0 or int(owner.max()) < 0:
+            return
+        clock = self.w_clock[units]
+        written = owner >= 0
+        if self.across:
+            foreign = written & (self.w_block[units] != self.block.number)
+            if foreign.any():
+                self._across(w, threads, units, foreign, doing, atomic)
+                written &= ~foreign
+        known = clocks.order[threads, owner] >= clock
+        if atomic:
+            known |= self.w_atomic[units]
+        if not (bad := written & ~known).any() and via == "async":
+            fenced = self.w_async[units] | (clocks.fenced[threads, owner] >= clock)
+            if (bad := written & ~fenced).any():
+                self._report(w, threads, units, int(np.argmax(bad)), self.w_stmt, "write", doing, "proxy_fence")
+                return
+        if bad.any():
+            self._report(w, threads, units, int(np.argmax(bad)), self.w_stmt, "write", doing, None)
+
+    def _check_reads(self, w: Warp, threads: Any, units: Any, atomic: bool) -> None:
+        if self.reading and (held := self.r_pending[units]).any():
+            self._in_flight(w, units, np.where(held > 0, self.r_pending_by[units], 0), self.reading, "write")
+        if self.across:
+            foreign = (self.r_many[units]) | ((self.r_block[units] >= 0) & (self.r_block[units] != self.block.number))
+            if foreign.any():
+                self._across(w, threads, units, foreign, "write", atomic, reads=True)
+        if self.r_clock is None:
+            return
+        seen = self.r_clock[:, units]
+        lane = np.asarray(threads) - w.index * w.lanes
+        least = self.block.clocks.least(w.index)[lane]
+        late = seen > (least.T if least.ndim == 2 else least[:, None])
+        if late.any():
+            self._check_late(w, threads, units, seen, late)
+
+    def _check_late(self, w: Warp, threads: Any, units: Any, seen: Array, late: Array) -> None:
+        """Lane by lane, for the few units that some lane of a warp has read too recently."""
+        lanes, order = w.lanes, self.block.clocks.order
+        readers, positions = np.nonzero(late)
+        numbers = np.arange(self.units)[units][positions] if isinstance(units, slice) else np.asarray(units)[positions]
+        mine = np.broadcast_to(np.asarray(threads), late.shape[1])[positions]
+        masks = self.r_mask[readers, numbers]
+        did = (masks[:, None] >> np.arange(lanes, dtype=np.uint64)) & np.uint64(1)
+        columns = readers[:, None] * lanes + np.arange(lanes)
+        bad = (did != 0) & (order[mine[:, None], columns] < seen[readers, positions][:, None])
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=1)))
+            reader = int(columns[row][np.argmax(bad[row])])
+            statement = int(self.r_stmt[readers[row], numbers[row]])
+            self._race(w, int(mine[row]), int(numbers[row]), statement, reader, "read", "write", None)
+
+    # --- reports ----------------------------------------------------------------------------------------------------
+    def _unit(self, units: Any, position: int) -> int:
+        return int(range(self.units)[units][position]) if isinstance(units, slice) else int(np.asarray(units)[position])
+
+    def _report(
+        self,
+        w: Warp,
+        threads: Any,
+        units: Any,
+        position: int,
+        statements: Array,
+        was: str,
+        doing: str,
+        rule: str | None,
+    ) -> None:
+        unit = self._unit(units, position)
+        thread = (
+            int(np.broadcast_to(np.asarray(threads), position + 1)[position])
+            if np.ndim(threads) == 0
+            else int(threads[position])
+        )
+        self._race(w, thread, unit, int(statements[unit]), int(self.w_owner[unit]), was, doing, rule)
+
+    def _race(
+        self, w: Warp, thread: int, unit: int, statement: int, owner: int, was: str, doing: str, rule: str | None
+    ) -> None:
+        block = self.block
+        earlier = block.program.statements[statement]
+        by_engine = owner >= block.clocks.first_barrier
+        if rule is None:
+            rule = self._missing(w, owner, was, earlier, by_engine)
+        who = "the copy engine" if by_engine else f"thread {owner}"
+        missing = RULES[rule]
+        block.report(fault(
+            w, "race", f"{doing} of {self.label(unit)} is not ordered after the {was} by {place(earlier)} ({who})",
+            rule=f"{missing.orders}: {missing.edge} [{missing.name}]", fix=missing.fix,
+            lanes=[thread - w.index * w.lanes], other=earlier,
+        ))  # fmt: skip
+
+    def _missing(self, w: Warp, owner: int, was: str, earlier: Any, by_engine: bool) -> str:
+        if by_engine:
+            return "copy_arrive" if isinstance(earlier, CopyAsync) else "transfer"
+        if was == "write" and isinstance(earlier, CopyAsync):
+            return "copy_wait"
+        if owner // w.lanes == w.index:
+            return "warp_sync"
+        return "reuse" if was == "read" and isinstance(w.at, (TmaLoad, BulkLoad)) else "block_sync"
+
+    def _across(
+        self, w: Warp, threads: Any, units: Any, foreign: Array, doing: str, atomic: bool, reads: bool = False
+    ) -> None:
+        blocks = self.r_block[units] if reads else self.w_block[units]
+        if atomic and not reads:
+            foreign = foreign & ~self.w_atomic[units]
+        if self.block.acquired:
+            foreign = foreign & ~np.isin(blocks, list(self.block.acquired))
+        if not foreign.any():
+            return
+        position = int(np.argmax(foreign))
+        unit = self._unit(units, position)
+        earlier = self.block.program.statements[int((self.r_last if reads else self.w_stmt)[unit])]
+        rule = RULES["between_blocks"]
+        self.block.report(fault(
+            w, "race", f"{doing} of {self.label(unit)}, which block number {int(blocks[position])} has "
+            f"{'read' if reads else 'written'} by {place(earlier)}",
+            rule=f"{rule.orders}: {rule.edge} [{rule.name}]", fix=rule.fix, other=earlier,
+        ))  # fmt: skip
+
+    def _in_flight(self, w: Warp, units: Any, held: Array, table: dict[int, Pending], doing: str) -> None:
+        position = int(np.argmax(held != 0))
+        work = table[int(held[position])]
+        name = {"copy": "copy_wait", "store": "store_read", "wgmma": "wgmma_read", "stored": "store_done"}[work.kind]
+        rule = RULES[name]
+        self.block.report(fault(
+            w, "race", f"{doing} of {self.label(self._unit(units, position))} while {place(work.stmt)} of "
+            f"{threads_text(work.warp)} is still in flight there",
+            rule=f"{rule.orders}: {rule.edge} [{rule.name}]", fix=rule.fix, other=work.stmt,
+        ))  # fmt: skip
+
+    # --- asynchronous work between issue and wait ----------------------------------------------------------------------
+    def begin_write(self, work: Pending, units: Any) -> None:
+        if self.w_pending is None:
+            self.w_pending = np.zeros(self.units, dtype=np.int32)
+        self.writing[work.number] = work
+        self.w_pending[units] = work.number
+
+    def end_write(self, work: Pending, units: Any, finished: bool) -> None:
+        mine = self.w_pending[units] == work.number
+        self.w_pending[units] = np.where(mine, 0, self.w_pending[units])
+        if finished:
+            self.writing.pop(work.number, None)
+
+    def begin_read(self, work: Pending, units: Any) -> None:
+        if self.r_pending is None:
+            self.r_pending = np.zeros(self.units, dtype=np.int32)
+            self.r_pending_by = np.zeros(self.units, dtype=np.int32)
+        self.reading[work.number] = work
+        self.r_pending[units] += 1
+        self.r_pending_by[units] = work.number
+
+    def end_read(self, work: Pending, units: Any) -> None:
+        self.r_pending[units] -= 1
+        self.reading.pop(work.number, None)

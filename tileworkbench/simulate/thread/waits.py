@@ -1,0 +1,223 @@
+"""Rows that order things: Sync, Fence, mbarriers, register hand-over, Trap and the rows without a meaning of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.instr import BarArrive, BarInit, BarWait, Fence, RawSource, SetRegs, Sync, Trap
+from .barriers import MBarrier
+from .block import Work
+from .faults import fault
+from .memory import check_defined, uniform
+from .program import Program
+from .warp import Blocked, Warp
+
+Array = np.ndarray
+FENCES = ("proxy_async", "mbarrier_init", "cta", "gpu", "sys", "tensormap")
+
+
+def sync(p: Program, s: Sync) -> Callable[[Warp], Iterator[Any]]:
+    if s.who in ("cluster", "grid"):
+        raise InternalError(
+            f"Sync({s.who}) needs blocks that run together, which the thread machine has not", loc=s.loc
+        )
+
+    def run(w: Warp) -> Iterator[Any]:
+        w.at = s
+        yield from w.block.rendezvous.sync(w, s)
+
+    return run
+
+
+def fence(p: Program, s: Fence) -> Callable[[Warp], None]:
+    if s.kind not in FENCES:
+        raise InternalError(f"no fence of kind {s.kind!r}", loc=s.loc)
+
+    def run(w: Warp) -> None:
+        if s.kind == "proxy_async":
+            w.block.clocks.fence(w.index, w.threads[w.mask])
+        if s.kind in ("mbarrier_init", "proxy_async"):
+            w.block.barriers.fence_init(w)
+        if s.kind in ("gpu", "sys"):
+            w.block.fenced = True
+            w.block.acquired |= w.block.pre_acquired
+
+    return run
+
+
+def _barrier(p: Program, bar: Any) -> Callable[[Warp], MBarrier]:
+    index, buffer = p.scope.value(bar.index), bar.buffer
+
+    def find(w: Warp) -> MBarrier:
+        check_defined(w, index.undefined, "the barrier's index")
+        return w.block.barriers.find(w, buffer, uniform(w, index.read(w), "the barrier's index"))
+
+    return find
+
+
+def bar_init(p: Program, s: BarInit) -> Callable[[Warp], None]:
+    find = _barrier(p, s.bar)
+    return lambda w: w.block.barriers.start(w, find(w), s.count)
+
+
+def bar_arrive(p: Program, s: BarArrive) -> Callable[[Warp], None]:
+    """Every executing lane arrives (and announces its bytes) once."""
+    find = _barrier(p, s.bar)
+    size = None if s.bytes is None else p.scope.value(s.bytes)
+    remote = None if s.remote is None else p.scope.value(s.remote)
+
+    def run(w: Warp) -> None:
+        bar = find(w)
+        if remote is not None and uniform(w, remote.read(w), "the remote rank") != 0:
+            raise fault(
+                w,
+                "barrier",
+                "an arrival at another block of the cluster",
+                rule="the thread machine runs one block at a time",
+            )
+        lanes = w.active()
+        threads = w.threads[lanes]
+        w.block.barriers.check_use(w, bar, threads)
+        expected = 0
+        if size is not None:
+            check_defined(w, size.undefined, "the announced bytes")
+            got = size.read(w)
+            expected = int(got[lanes].sum()) if isinstance(got, np.ndarray) else int(got) * lanes.size
+        w.block.event(w, "arrive", s, text=bar.name)
+        w.block.barriers.arrive(w, bar, lanes.size, w.block.clocks.release(w.index, threads), expected)
+
+    return run
+
+
+def bar_wait(p: Program, s: BarWait) -> Callable[[Warp], Iterator[Any]]:
+    """Goes on when the current phase's parity differs from `parity`, as try_wait does. `count` is the number of the
+    awaited phase from 0; -1 is the phase before the first, which counts as complete."""
+    find, parity = _barrier(p, s.bar), p.scope.value(s.parity)
+    count = None if s.count is None else p.scope.value(s.count)
+
+    def run(w: Warp) -> Iterator[Any]:
+        w.at = s
+        bar = find(w)
+        threads = w.threads[w.mask]
+        w.block.barriers.check_use(w, bar, threads)
+        check_defined(w, parity.undefined, "the parity")
+        wanted = uniform(w, parity.read(w), "the parity") & 1
+        number = None if count is None else uniform(w, count.read(w), "the phase number")
+        if number is not None:
+            _check_number(w, bar, wanted, number)
+        while bar.phase & 1 == wanted:
+            yield Blocked(lambda: bar.phase & 1 != wanted, lambda: _text(s, bar, wanted, number), lambda: _urge(w, bar))
+            if number is not None:
+                _check_number(w, bar, wanted, number)
+        if number is not None and bar.phase != number + 1:
+            raise fault(
+                w,
+                "phase",
+                f"the wait for phase {number} of {bar.name} was let through by the parity of phase {bar.phase - 1}",
+                rule="a wait passes when exactly its own phase has just completed; equal parity two phases apart is a slip",
+                fix="the cursor of this wait does not count this barrier's uses",
+            )
+        if bar.done is not None:
+            w.block.clocks.acquire(w.index, threads, *bar.done)
+        w.block.event(w, "wait", s, text=bar.name)
+
+    return run
+
+
+def _check_number(w: Warp, bar: MBarrier, wanted: int, number: int) -> None:
+    if number & 1 != wanted:
+        raise fault(
+            w,
+            "phase",
+            f"the wait for phase {number} of {bar.name} uses parity {wanted}",
+            rule="parity is the phase number modulo 2",
+        )
+    if bar.phase > number + 1:
+        raise fault(
+            w,
+            "phase",
+            f"the wait for phase {number} of {bar.name} comes when phase {bar.phase - 1} is over already",
+            other=bar.init,
+            rule="a phase is waited for before the next one can complete",
+            fix="the other side must wait for this one before it goes on",
+        )
+
+
+def _text(s: BarWait, bar: MBarrier, wanted: int, number: int | None) -> str:
+    which = f"phase {number}" if number is not None else f"a phase of parity {wanted}"
+    return f"waits for {which} of {bar.name}, which is {bar.state()}" + (f" ({s.reason})" if s.reason else "")
+
+
+def _urge(w: Warp, bar: MBarrier) -> bool:
+    for work in w.block.flying:
+        if getattr(work, "bar", None) is bar:
+            w.block.land(work)
+            return True
+    return False
+
+
+# --- registers and ends -----------------------------------------------------------------------------------------------
+def set_regs(p: Program, s: SetRegs) -> Callable[[Warp], Iterator[Any]]:
+    """setmaxnreg. The pool is the processor's 64 Ki registers; a block starts with what its launch gives each thread
+    (kernel.attrs["registers"], else the most that fits)."""
+    if s.count % 8 or not 24 <= s.count <= 256:
+        raise InternalError(f"setmaxnreg {s.count}", rule="a multiple of 8 from 24 to 256", loc=s.loc)
+    if s.direction not in ("inc", "dec"):
+        raise InternalError(f"setmaxnreg direction {s.direction!r}", loc=s.loc)
+
+    def run(w: Warp) -> Iterator[Any]:
+        w.at = s
+        _launch_registers(w)
+        if (s.direction == "dec" and s.count > w.registers) or (s.direction == "inc" and s.count < w.registers):
+            raise fault(
+                w,
+                "registers",
+                f"setmaxnreg.{s.direction} to {s.count} from {w.registers} registers a thread",
+                rule="dec lowers and inc raises the count",
+            )
+        need = (s.count - w.registers) * w.lanes
+
+        def free() -> int:
+            return 65536 - sum(x.registers for x in w.block.warps) * w.lanes
+
+        while need > free():
+            yield Blocked(lambda: need <= free(), lambda: f"waits for {need} registers of the pool, which has {free()}")
+        w.registers = s.count
+
+    return run
+
+
+def _launch_registers(w: Warp) -> None:
+    if w.registers == 0:
+        given = w.block.program.kernel.attrs.get("registers")
+        start = int(given) if given else min(255, 65536 // max(1, w.block.threads)) // 8 * 8
+        for x in w.block.warps:
+            x.registers = start
+
+
+def trap(p: Program, s: Trap) -> Callable[[Warp], None]:
+    def run(w: Warp) -> None:
+        raise fault(w, "trap", f"the kernel traps: {s.message}" if s.message else "the kernel traps", lanes=w.mask)
+
+    return run
+
+
+def raw_source(p: Program, s: RawSource) -> Callable[[Warp], None]:
+    def run(w: Warp) -> None:
+        raise fault(
+            w, "raw", "foreign text has no meaning in the simulator", rule="kernels with raw source run on a GPU only"
+        )
+
+    return run
+
+
+def nothing(p: Program, s: Any) -> Callable[[Warp], None]:
+    """Prefetch, scheduling hints, clock records and programmatic launch change no value."""
+    return lambda w: None
+
+
+__all__ = ["Work", "bar_arrive", "bar_init", "bar_wait", "fence", "nothing", "raw_source", "set_regs", "sync", "trap"]
