@@ -1,0 +1,172 @@
+"""Statements that every C dialect writes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.expr import Const, Expr, Load, Var
+from ..ir.instr import Elect, LoadMem, RawSource, StoreMem
+from ..ir.node import walk
+from ..ir.planned import Role
+from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, Store, While
+from .c_family import Printer
+from .names import comment
+from .scalar import ctype, piece
+from .signs import non_negative
+
+
+def let(p: Printer, s: Let) -> None:
+    value = p.expr(s.value)
+    name = p.bind(s.var, non_negative(s.value, p.known))
+    p.line(f"const {ctype(s.var.dtype)} {name} = {value};")
+
+
+def store(p: Printer, s: Store) -> None:
+    if s.buffer.space in ("global", "shared", "barrier"):
+        raise InternalError(f"a plain store writes {s.buffer.name!r}, which is {s.buffer.space} memory",
+                            rule="at thread level only registers are stored to this way", loc=s.loc)  # fmt: skip
+    name = p.name(s.buffer)
+    place = name if s.buffer in p.scalars else f"{name}[{p.expr(p.index(s.buffer, s.indices))}]"
+    p.line(f"{place} = {p.expr(s.value)};")
+
+
+def loop(p: Printer, s: For) -> None:
+    start, stop = p.expr(s.start), _fixed(p, s.stop, s.var)
+    name = p.bind(s.var, non_negative(s.start, p.known) and not _falls(s.step))
+    kind = ctype(s.var.dtype)
+    test = f"{name} {'>' if _falls(s.step) else '<'} {stop}"
+    step = f"++{name}" if isinstance(s.step, Const) and s.step.value == 1 else f"{name} += {p.expr(s.step)}"
+    if pragma := _pragma(s):
+        p.line(pragma)
+    with p.writer.block(f"for ({kind} {name} = {start}; {test}; {step})"):
+        p.body(s.body)
+
+
+def _falls(step: Expr) -> bool:
+    return isinstance(step, Const) and step.value < 0
+
+
+def _fixed(p: Printer, stop: Expr, var: Var) -> str:
+    """A stop that reads registers is read once, before the loop, as Python's range does."""
+    if not any(isinstance(n, Load) for n in walk(stop)):
+        return p.expr(stop, 11)
+    name = p.namer.fresh(f"{var.name}_stop")
+    p.line(f"const {ctype(stop.dtype)} {name} = {p.expr(stop)};")
+    return name
+
+
+def _pragma(s: For) -> str:
+    factor = s.attr("unroll")
+    if s.kind in ("unroll", "vector"):
+        return f"#pragma unroll {int(factor)}" if factor and factor is not True else "#pragma unroll"
+    if factor is not None and factor is not True:
+        return f"#pragma unroll {int(factor)}"
+    # Long loops of copies and matrix instructions are scheduled by us; unrolling them only costs time to build.
+    return "#pragma unroll 1" if s.kind in ("pipelined", "persistent") else ""
+
+
+def while_loop(p: Printer, s: While) -> None:
+    with p.writer.block(f"while ({p.expr(s.cond)})"):
+        p.body(s.body)
+
+
+def branch(p: Printer, s: If) -> None:
+    with p.writer.block(f"if ({p.expr(s.cond)})", "}" if not s.orelse else "} else {"):
+        p.body(s.then)
+    if s.orelse:
+        with p.writer.more():
+            p.body(s.orelse)
+
+
+def evaluate(p: Printer, s: Eval) -> None:
+    p.line(f"(void)({p.expr(s.value)});")
+
+
+def alloc(p: Printer, s: Alloc) -> None:
+    p.declare((s.buffer,))
+
+
+def raw(p: Printer, s: RawSource) -> None:
+    p.line(s.text)
+
+
+def roles(p: Printer, run: tuple[Role, ...]) -> None:
+    """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
+    total = (p.kernel.launch_threads or p.kernel.threads) // p.warp_size
+    whole = sum(r.warps for r in run) == total
+    p.want("warp")
+    for i, r in enumerate(run):
+        last = i == len(run) - 1
+        head = f"if ({_warps(r)})" if i == 0 else "else" if last and whole else f"else if ({_warps(r)})"
+        with p.writer.at(r.loc):
+            _role(p, r, head)
+
+
+def _warps(r: Role) -> str:
+    end = r.first_warp + r.warps
+    if r.warps == 1:
+        return f"warp == {r.first_warp}"
+    return f"warp < {end}" if r.first_warp == 0 else f"warp >= {r.first_warp} && warp < {end}"
+
+
+def _role(p: Printer, r: Role, head: str) -> None:
+    p.role_first_warp, p.role_warps = r.first_warp, r.warps
+    with p.writer.block(head):
+        p.line(f"// role {comment(r.name)}")
+        p.role_begins()
+        p.declare_private(r.body)
+        p.body(r.body)
+    p.role_first_warp, p.role_warps = 0, None
+
+
+def elect(p: Printer, s: Elect) -> None:
+    if s.who not in ("warp", "role", "block"):
+        raise InternalError(f"no one is elected from {s.who!r}", rule="warp, role or block", loc=s.loc)
+    with p.writer.block(f"if ({p.elected(s.who)})"):
+        p.body(s.body)
+
+
+def load(p: Printer, s: LoadMem) -> None:
+    size = piece(s.dst.count, s.dst.buffer.dtype, p.widest(s.src.buffer))
+    if s.dst.count == 1 and not s.cache:
+        text = f"{p.reg(s.dst)} = {p.element(s.src)};"
+    else:
+        text = f"{p.use(p.load_function(s, size))}({p.regs(s.dst)}, {p.pointer(s.src)});"
+    if s.pred is None or s.fill is None:
+        p.guarded(s.pred, text)
+        return
+    with p.writer.block(f"if ({p.expr(s.pred)})", "} else {"):
+        p.line(text)
+    with p.writer.more():
+        fill(p, s)
+
+
+def fill(p: Printer, s: LoadMem) -> None:
+    """The registers of a load that does not happen."""
+    value = p.expr(s.fill) if s.fill is not None else "0"
+    if s.dst.count == 1:
+        p.line(f"{p.reg(s.dst)} = {value};")
+        return
+    i = p.namer.fresh("i")
+    p.line("#pragma unroll")
+    p.line(f"for (int {i} = 0; {i} < {s.dst.count}; ++{i}) ({p.regs(s.dst)})[{i}] = {value};")
+
+
+def store_memory(p: Printer, s: StoreMem) -> None:
+    size = piece(s.src.count, s.src.buffer.dtype, p.widest(s.dst.buffer))
+    if s.src.count == 1 and not s.cache:
+        p.guarded(s.pred, f"{p.element(s.dst)} = {p.reg(s.src)};")
+        return
+    p.guarded(s.pred, f"{p.use(p.store_function(s, size))}({p.pointer(s.dst)}, {p.regs(s.src)});")
+
+
+def jump(word: str) -> Callable[[Any, Any], None]:
+    return lambda p, s: p.line(f"{word};")
+
+
+ROWS: dict[type, Callable[[Any, Any], None]] = {
+    Let: let, Store: store, For: loop, While: while_loop, If: branch, Eval: evaluate, Alloc: alloc, RawSource: raw,
+    Elect: elect, LoadMem: load, StoreMem: store_memory, Break: jump("break"), Continue: jump("continue"),
+}  # fmt: skip

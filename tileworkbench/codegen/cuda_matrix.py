@@ -1,0 +1,136 @@
+"""CUDA: mma.sync and wgmma, one generated function per shape and types that a kernel uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.expr import Const, Expr, const
+from ..ir.instr import Desc, Mma, Reg, Wgmma, WgmmaFence
+from .atoms import Parts, mma_parts, wgmma_parts
+from .c_scalar import D
+from .functions import Function
+
+# PTX type → (constraint, C type of one register)
+_REGISTER = {"f32": ("f", "float"), "f64": ("d", "double")}
+_SWIZZLE = {0: 0, 128: 1, 64: 2, 32: 3}
+FUNCTIONS = {
+    "tw_wgmma_fence": Function(
+        f'{D} void tw_wgmma_fence() {{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }}', (), "wgmma"),
+    # Tells the compiler that registers change here, so that it moves no access to them across a wait.
+    "tw_touch": Function(f"""\
+template <int count> {D} void tw_touch(void* regs) {{
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+r"(((unsigned*)regs)[i]) :: "memory");
+}}"""),
+    "tw_touch_float": Function(f"""\
+template <int count> {D} void tw_touch_float(float* regs) {{
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+f"(regs[i]) :: "memory");
+}}"""),
+    # The high word (stride, swizzle) and the leading offset are constants: one shift and one OR make the rest.
+    "tw_desc": Function(f"""\
+{D} unsigned long long tw_desc(unsigned at, unsigned low, unsigned high) {{
+  return (unsigned long long)high << 32 | (at >> 4 | low);
+}}"""),
+}
+
+
+def _register(kind: str) -> tuple[str, str]:
+    return _REGISTER.get(kind, ("r", "unsigned"))
+
+
+def mma(p: Any, s: Mma) -> None:
+    p.need("mma_sync", "mma.sync")
+    atom = mma_parts(s.atom)
+    name = p.define(f"tw_mma_{atom.word}", _mma_text(atom))
+    p.line(f"{name}({p.regs(s.d)}, {p.regs(s.a)}, {p.regs(s.b)}, {p.regs(s.c)});")
+
+
+def _mma_text(atom: Parts) -> str:
+    n, lists, operands, casts = 0, [], [], []
+    for which, kind in (("d", atom.d), ("a", atom.a), ("b", atom.b), ("c", atom.d)):
+        count = atom.registers("d" if which == "c" else which)
+        constraint, c_type = _register(kind)
+        out, const_ = ("=", "") if which == "d" else ("", "const ")
+        lists.append("{" + ", ".join(f"%{n + i}" for i in range(count)) + "}")
+        operands.append(", ".join(f'"{out}{constraint}"({which}[{i}])' for i in range(count)))
+        casts.append(f"  {const_}{c_type}* {which} = ({const_}{c_type}*){which}_;")
+        n += count
+    return f"""\
+{D} void tw_mma_{atom.word}(void* d_, const void* a_, const void* b_, const void* c_) {{
+{chr(10).join(casts)}
+  asm volatile("{atom.mnemonic} {", ".join(lists)};"
+               : {operands[0]} : {", ".join(operands[1:])});
+}}"""
+
+
+def wgmma(p: Any, s: Wgmma) -> None:
+    atom = wgmma_parts(s.atom)
+    from_regs = isinstance(s.a, Reg)
+    majors = "".join("t" if isinstance(x, Desc) and x.major == "mn" else "n" for x in (s.a, s.b))
+    name = f"tw_wgmma_{atom.word}_{'rs' if from_regs else 'ss'}_{majors}"
+    p.define(name, _wgmma_text(name, atom, from_regs, majors, s))
+    a = p.regs(s.a) if isinstance(s.a, Reg) else desc(p, s.a)
+    keep = "0" if _is_true(s.zero) else "1" if isinstance(s.zero, Const) else f"!({p.expr(s.zero)})"
+    p.accumulators[s.d.buffer] = None
+    p.line(f"{name}({p.regs(s.d)}, {a}, {desc(p, s.b)}, {keep});")
+
+
+def _is_true(e: Expr) -> bool:
+    return isinstance(e, Const) and bool(e.value)
+
+
+def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) -> str:
+    if "t" in majors and atom.a not in ("f16", "bf16"):
+        raise InternalError(f"wgmma of {atom.a} with a transposed operand", rule="only 16-bit operands may be", loc=s.loc)
+    constraint, kind = _register(atom.d)
+    n = atom.registers("d")
+    d = "{" + ", ".join(f"%{i}" for i in range(n)) + "}"
+    outs = ", ".join(f'"+{constraint}"(d[{i}])' for i in range(n))
+    a_words = atom.registers("a") if from_regs else 1
+    a = "{" + ", ".join(f"%{n + i}" for i in range(a_words)) + "}" if from_regs else f"%{n}"
+    ins = ", ".join(f'"r"(a[{i}])' for i in range(a_words)) if from_regs else '"l"(a)'
+    at = n + a_words
+    negate = "" if atom.d == "s32" else ", 1, 1"
+    turn = "".join(f", {int(m == 't')}" for m in (majors[1:] if from_regs else majors)) if atom.a in ("f16", "bf16") else ""
+    arg = "const void* a_" if from_regs else "unsigned long long a"
+    cast = "  const unsigned* a = (const unsigned*)a_;\n" if from_regs else ""
+    return f"""\
+{D} void {name}(void* d_, {arg}, unsigned long long b, int keep) {{
+  {kind}* d = ({kind}*)d_;
+{cast}  asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{at + 1}, 0; "
+               "{atom.mnemonic} "
+               "{d}, {a}, %{at}, p{negate}{turn}; }}"
+               : {outs} : {ins}, "l"(b), "r"(keep));
+}}"""
+
+
+def desc(p: Any, x: Desc) -> str:
+    """A shared-memory descriptor: address, leading and stride offsets in units of 16 bytes, swizzle in bits 62 and 63."""
+    if x.swizzle not in _SWIZZLE or x.leading % 16 or x.stride % 16:
+        raise InternalError(f"descriptor swizzle {x.swizzle}, offsets {x.leading}, {x.stride}", rule="multiples of 16", loc=x.loc)
+    low, high = (x.leading >> 4 & 0x3FFF) << 16, (x.stride >> 4 & 0x3FFF) | _SWIZZLE[x.swizzle] << 30
+    return f"{p.use('tw_desc')}({p.shared(x.addr)}, {low:#x}u, {high:#x}u)"
+
+
+def fence(p: Any, s: WgmmaFence) -> None:
+    touch(p, s.regs)
+    p.line(f"{p.use('tw_wgmma_fence')}();")
+
+
+def touch(p: Any, regs: tuple[Reg, ...]) -> None:
+    for r in regs:
+        kind, bytes_ = r.buffer.dtype.name, r.count * r.buffer.dtype.bytes
+        if kind in ("float32", "tfloat32"):
+            p.line(f"{p.use('tw_touch_float')}<{r.count}>({p.regs(r)});")
+        else:
+            p.line(f"{p.use('tw_touch')}<{max(1, bytes_ // 4)}>({p.regs(r)});")
+
+
+def settle(p: Any) -> None:
+    """After a wait for all wgmmas: the compiler must read their accumulators here, not before."""
+    touch(p, tuple(Reg(b, const(0), b.static_size() or 1) for b in p.accumulators))
+
+
+ROWS = {Mma: mma, Wgmma: wgmma, WgmmaFence: fence}

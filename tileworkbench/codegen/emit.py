@@ -1,0 +1,74 @@
+"""A thread-level kernel becomes a `Source`: text in the target's dialect and everything a launcher must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.expr import Buffer, Expr, Var
+from ..ir.kernel import Kernel, TmaMap
+from ..ir.node import walk
+from ..target.target import Target
+from .access import tensor_access
+from .c_family import Printer
+from .cuda import CudaPrinter
+from .frame import arguments, compose
+from .host import host
+from .source import Fact, Host, ScalarParam, Source, TensorMap, TensorParam
+
+PRINTERS: dict[str, type[Printer]] = {"cuda": CudaPrinter}
+
+
+def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = None) -> Source:
+    """The text of a kernel for a target. `options` are build options by name (fast_math, line_info, max_registers …).
+    InternalError when the kernel is not at thread level or holds what the target has not."""
+    if kernel.level != "thread":
+        raise InternalError(f"codegen was given a {kernel.level}-level kernel", rule="codegen sees thread-level kernels")
+    if target.dialect not in PRINTERS:
+        raise InternalError(f"{target.name} has no text", rule=f"dialects: {', '.join(PRINTERS)}")
+    p = PRINTERS[target.dialect](kernel, target)
+    text, line_map = compose(p)
+    shown = p.shown
+    chosen = {**kernel.attrs.get("build", {}), **(options or {})}
+    return Source(
+        text=text, entry=p.entry, dialect=target.dialect, arch=target.name, params=_params(kernel, shown),
+        args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid), threads=p.launch_threads,
+        shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
+        facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed), line_map=line_map,
+        options=tuple((name, _option(chosen[name])) for name in sorted(chosen)),
+    )  # fmt: skip
+
+
+def _params(kernel: Kernel, shown: Mapping[Any, str]) -> tuple[TensorParam | ScalarParam, ...]:
+    access = tensor_access(kernel)
+    return tuple(
+        _tensor(q, access[q], shown) if isinstance(q, Buffer) else _scalar(kernel, q, shown) for q in kernel.params
+    )
+
+
+def _tensor(t: Buffer, access: str, shown: Mapping[Any, str]) -> TensorParam:
+    shape = tuple(host(s, shown) for s in t.shape)
+    strides: tuple[Host, ...] | None = None if t.strides is None else tuple(host(s, shown) for s in t.strides)
+    return TensorParam(shown[t], t.dtype.name, shape, strides, access, t.loc)
+
+
+def _scalar(kernel: Kernel, v: Var, shown: Mapping[Any, str]) -> ScalarParam:
+    default = kernel.defaults.get(v)
+    return ScalarParam(shown[v], v.dtype.name, getattr(default, "value", default), v.loc)
+
+
+def _map(m: TmaMap, shown: Mapping[Any, str]) -> TensorMap:
+    known = [m.tensor, *(n for x in (*m.dims, *m.strides) if isinstance(x, Expr) for n in walk(x) if isinstance(n, Var))]
+    if any(n not in shown for n in known):
+        raise InternalError(f"tensor map {m.name!r} uses what is no parameter", rule="maps are made by the host")
+    return TensorMap(m.name, shown[m.tensor], m.tensor.dtype.name, tuple(host(x, shown) for x in m.dims),
+                     tuple(host(x, shown) for x in m.strides), m.box, m.swizzle, m.fill)  # fmt: skip
+
+
+def _cluster(kernel: Kernel) -> tuple[int, ...]:
+    return (*kernel.cluster, 1, 1, 1)[:3]
+
+
+def _option(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool | int) else str(value)
