@@ -93,7 +93,9 @@ class Frame:
                 out = self.tensor(b.dtype, "out")
                 i = Var(f"{b.name}_i")
                 size = b.static_size() or 1
-                tail.append(For(i, ZERO, const(size), const(1), (StoreMem(addr(out, THREAD * size + i), Reg(b, i)),), "unroll"))
+                tail.append(
+                    For(i, ZERO, const(size), const(1), (StoreMem(addr(out, THREAD * size + i), Reg(b, i)),), "unroll")
+                )
         return Kernel(name=fields.pop("name", "k"), params=tuple(self.params), grid=fields.pop("grid", (4,)),
                       block_vars=fields.pop("block_vars", ()), threads=threads, body=(*body, *tail), level="thread",
                       buffers=(*self.regs, *self.offsets), offsets=self.offsets, shared_bytes=self.size,
@@ -106,11 +108,21 @@ def elementwise(dtype: DType = FLOAT16, name: str = "add") -> Kernel:
     tensors = [Buffer(t, (n,), dtype) for t in "ABC"]
     width = 16 // dtype.bytes
     regs = [reg(t, width, dtype) for t in "abc"]
-    loads = [LoadMem(run(r), addr(t, off), pred=off < n, fill=const(0, dtype)) for r, t in zip(regs[:2], tensors[:2], strict=True)]
+    loads = [
+        LoadMem(run(r), addr(t, off), pred=off < n, fill=const(0, dtype))
+        for r, t in zip(regs[:2], tensors[:2], strict=True)
+    ]
     add = For(i, ZERO, const(width), const(1),
               (Store(regs[2], (i,), Load(regs[0], (i,)) + Load(regs[1], (i,))),), "unroll")  # fmt: skip
-    body = (Let(off, (bx * 128 + THREAD) * width), *loads, add, StoreMem(addr(tensors[2], off), run(regs[2]), pred=off < n))
-    return Kernel(name, tuple(tensors), (ceildiv(n, 128 * width),), (bx,), 128, body, level="thread", buffers=tuple(regs))
+    body = (
+        Let(off, (bx * 128 + THREAD) * width),
+        *loads,
+        add,
+        StoreMem(addr(tensors[2], off), run(regs[2]), pred=off < n),
+    )
+    return Kernel(
+        name, tuple(tensors), (ceildiv(n, 128 * width),), (bx,), 128, body, level="thread", buffers=tuple(regs)
+    )
 
 
 def mma_gemm(stages: int = 3) -> Kernel:
@@ -174,7 +186,9 @@ def wgmma_gemm(n: int = 256, stages: int = 4, consumers: int = 2) -> Kernel:
 
     i = Var("i")
     row = by * bm + Special("role_thread") // 32 * 16 + LANE // 4
-    convert = For(i, ZERO, const(n // 2), const(1), (Store(half, (i,), Cast(Load(acc, (i,)), dtype=FLOAT16)),), "unroll")
+    convert = For(
+        i, ZERO, const(n // 2), const(1), (Store(half, (i,), Cast(Load(acc, (i,)), dtype=FLOAT16)),), "unroll"
+    )
     stores = For(i, ZERO, const(n // 8), const(1), (
         StoreMem(addr(c, row * n_ + bx * n + i * 8 + LANE % 4 * 2), Reg(half, i * 4, 2)),
         StoreMem(addr(c, (row + 8) * n_ + bx * n + i * 8 + LANE % 4 * 2), Reg(half, i * 4 + 2, 2))), "unroll")  # fmt: skip
@@ -183,7 +197,10 @@ def wgmma_gemm(n: int = 256, stages: int = 4, consumers: int = 2) -> Kernel:
     init = Elect("block", (
         For(s, ZERO, const(stages), const(1), (BarInit(Bar(full, s), 1), BarInit(Bar(empty, s), 4 * consumers)), "unroll"),
         Fence("mbarrier_init")))  # fmt: skip
-    maps = (TmaMap("A_map", a, (k_, m_), (k_ * 2,), (bk, bm), 128), TmaMap("B_map", b, (k_, n_), (k_ * 2,), (bk, n), 128))
+    maps = (
+        TmaMap("A_map", a, (k_, m_), (k_ * 2,), (bk, bm), 128),
+        TmaMap("B_map", b, (k_, n_), (k_ * 2,), (bk, n), 128),
+    )
     return Kernel("wgmma_gemm", (a, b, c), (ceildiv(n_, n), ceildiv(m_, bm)), (bx, by), 128 * consumers,
                   (init, Sync("block", reason="barriers are ready"), consumer, producer), level="thread",
                   launch_threads=128 * (consumers + 1), buffers=(acc, half, *offsets), offsets=offsets,

@@ -39,6 +39,7 @@ class Parts:
 
 
 def mma_parts(atom: str) -> Parts:
+    """The parts of an mma.sync row; InternalError for any other text."""
     found = _MMA.fullmatch(atom)
     if found is None or found[4] != found[7]:
         raise InternalError(f"{atom!r} names no mma.sync row")
@@ -46,6 +47,7 @@ def mma_parts(atom: str) -> Parts:
 
 
 def wgmma_parts(atom: str) -> Parts:
+    """The parts of a wgmma row; InternalError for any other text."""
     found = _WGMMA.fullmatch(atom)
     if found is None or int(found[1]) != 64 or not 8 <= int(found[2]) <= 256 or int(found[2]) % 8:
         raise InternalError(f"{atom!r} names no wgmma row")

@@ -28,8 +28,12 @@ Text = tuple[str, int]  # text and its precedence
 class ExprPrinter:
     """Prints expressions. `use(name)` notes that a function of the dialect is called, so that it is defined."""
 
-    math: ClassVar[Mapping[str, tuple[str, str]]] = {}  # function → its float and double text with {0}, {1} … for arguments
-    native: ClassVar[Mapping[tuple[str, str], str]] = {}  # (soft type, op) → function with the same result as through float
+    math: ClassVar[
+        Mapping[str, tuple[str, str]]
+    ] = {}  # function → its float and double text with {0}, {1} … for arguments
+    native: ClassVar[
+        Mapping[tuple[str, str], str]
+    ] = {}  # (soft type, op) → function with the same result as through float
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
@@ -51,7 +55,9 @@ class ExprPrinter:
 
     def name(self, what: Var | Buffer) -> str:
         if what not in self.names:
-            raise InternalError(f"{what.name!r} is used and declared nowhere", rule="lowering is complete", loc=what.loc)
+            raise InternalError(
+                f"{what.name!r} is used and declared nowhere", rule="lowering is complete", loc=what.loc
+            )
         return self.names[what]
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
@@ -190,7 +196,9 @@ def _call(p: ExprPrinter, e: Call) -> Text:
 def _math(p: ExprPrinter, fn: str, args: tuple[Expr, ...], e: Expr) -> Text:
     computed = args[0].dtype if args else e.dtype
     if any(is_soft(a.dtype) for a in args):
-        text = _function(p, fn, FLOAT32, e).format(*(p.as_float(a) if is_soft(a.dtype) else p.expr(a, COND) for a in args))
+        text = _function(p, fn, FLOAT32, e).format(
+            *(p.as_float(a) if is_soft(a.dtype) else p.expr(a, COND) for a in args)
+        )
         return p.through_float(text, e.dtype) if is_soft(e.dtype) else (text, PRIMARY)
     return _function(p, fn, computed, e).format(*(p.expr(a, COND) for a in args)), PRIMARY
 
@@ -199,7 +207,9 @@ def _function(p: ExprPrinter, fn: str, dtype: DType, e: Expr) -> str:
     row = p.math.get(fn)
     text = row[1 if dtype.name == "float64" or dtype.bits == 64 else 0] if row else ""
     if not text:
-        raise InternalError(f"codegen has no text for {fn} on {dtype}", rule="every function of the table has text", loc=e.loc)
+        raise InternalError(
+            f"codegen has no text for {fn} on {dtype}", rule="every function of the table has text", loc=e.loc
+        )
     for called in _OURS.findall(text):
         p.use(called)
     return text

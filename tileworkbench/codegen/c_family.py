@@ -159,7 +159,9 @@ class Printer(ExprPrinter):
     def _pointed(self, a: Addr) -> str:
         if a.buffer.space == "shared":
             if a.buffer not in self.kernel.offsets:
-                raise InternalError(f"shared buffer {a.buffer.name!r} has no place", rule="lowering is complete", loc=a.loc)
+                raise InternalError(
+                    f"shared buffer {a.buffer.name!r} has no place", rule="lowering is complete", loc=a.loc
+                )
             self.pointed.add(a.buffer)
         elif a.buffer.space != "global":
             raise InternalError(f"{a.buffer.name!r} is {a.buffer.space} memory, which has no addresses", loc=a.loc)
@@ -250,7 +252,9 @@ class Printer(ExprPrinter):
         for b in buffers:
             size = b.static_size()
             if size is None:
-                raise InternalError(f"private buffer {b.name!r} has a symbolic size", rule="lowering is complete", loc=b.loc)
+                raise InternalError(
+                    f"private buffer {b.name!r} has a symbolic size", rule="lowering is complete", loc=b.loc
+                )
             if b in self.declared:
                 continue
             self.declared.add(b)

@@ -36,18 +36,25 @@ template <class T, class S> {D} T tw_saturate(S x, T low, T high) {{
   return x != x ? T(0) : x <= (S)low ? low : x >= (S)high ? high : (T)x;
 }}"""),
     "tw_sigmoid": Function(f"{D} float tw_sigmoid(float x) {{ return 1.0f / (1.0f + expf(-x)); }}"),
-    "tw_e8m0_to_float": Function(f"""\
+    "tw_e8m0_to_float": Function(
+        f"""\
 {D} float tw_e8m0_to_float(unsigned char x) {{
   return tw_float_of_bits(x == 255 ? 0x7fc00000u : x == 0 ? 0x00400000u : (unsigned)x << 23);
-}}""", ("tw_float_of_bits",)),
-    "tw_float_to_e8m0": Function(f"""\
+}}""",
+        ("tw_float_of_bits",),
+    ),
+    "tw_float_to_e8m0": Function(
+        f"""\
 {D} unsigned char tw_float_to_e8m0(float x) {{
   const unsigned u = tw_bits_of_float(x);
   if (!(x > 0.0f) || u >= 0x7f800000u) return 255;
   if (u < 0x00800000u) return (unsigned char)(u >= 0x00600000u);
   return (unsigned char)((u + 0x00400000u) >> 23);
-}}""", ("tw_bits_of_float",)),
-    "tw_fp8_of_float": Function(f"""\
+}}""",
+        ("tw_bits_of_float",),
+    ),
+    "tw_fp8_of_float": Function(
+        f"""\
 template <int mantissa, int bias, int top, int over, bool fnuz>
 {D} unsigned char tw_fp8_of_float(float x, bool saturate) {{
   const unsigned u = tw_bits_of_float(x), a = u & 0x7fffffffu;
@@ -65,8 +72,11 @@ template <int mantissa, int bias, int top, int over, bool fnuz>
     code = top;
   }}
   return fnuz && code == 0u ? 0 : (unsigned char)(sign | code);
-}}""", ("tw_bits_of_float",)),
-    "tw_float_of_fp8": Function(f"""\
+}}""",
+        ("tw_bits_of_float",),
+    ),
+    "tw_float_of_fp8": Function(
+        f"""\
 template <int mantissa, int bias, bool fnuz, bool infinite>
 {D} float tw_float_of_fp8(unsigned char x) {{
   const unsigned sign = (unsigned)(x & 0x80) << 24, code = x & 0x7fu;
@@ -78,7 +88,9 @@ template <int mantissa, int bias, bool fnuz, bool infinite>
     return sign ? -small : small;
   }}
   return tw_float_of_bits(sign | (e + 127u - bias) << 23 | m << (23 - mantissa));
-}}""", ("tw_float_of_bits",)),
+}}""",
+        ("tw_float_of_bits",),
+    ),
 }
 
 # name, mantissa bits, bias, largest finite code, code of overflow, FNUZ, has infinities
@@ -98,7 +110,8 @@ def fp8_functions() -> dict[str, Function]:
             )
         back = f"<{mantissa}, {bias}, {str(fnuz).lower()}, {str(infinite).lower()}>"
         found[f"tw_{name}_to_float"] = Function(
-            f"{D} float tw_{name}_to_float(unsigned char x) {{ return tw_float_of_fp8{back}(x); }}", ("tw_float_of_fp8",)
+            f"{D} float tw_{name}_to_float(unsigned char x) {{ return tw_float_of_fp8{back}(x); }}",
+            ("tw_float_of_fp8",),
         )
     return found
 

@@ -10,20 +10,20 @@ from ..ir.expr import Const, Expr, Load, Var
 from ..ir.instr import Elect, LoadMem, RawSource, StoreMem
 from ..ir.node import walk
 from ..ir.planned import Role
-from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, Store, While
+from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
 from .c_family import Printer
 from .names import comment
 from .scalar import ctype, piece
 from .signs import non_negative
 
 
-def let(p: Printer, s: Let) -> None:
+def _let(p: Printer, s: Let) -> None:
     value = p.expr(s.value)
     name = p.bind(s.var, non_negative(s.value, p.known))
     p.line(f"const {ctype(s.var.dtype)} {name} = {value};")
 
 
-def store(p: Printer, s: Store) -> None:
+def _store(p: Printer, s: Store) -> None:
     if s.buffer.space in ("global", "shared", "barrier"):
         raise InternalError(f"a plain store writes {s.buffer.name!r}, which is {s.buffer.space} memory",
                             rule="at thread level only registers are stored to this way", loc=s.loc)  # fmt: skip
@@ -32,7 +32,7 @@ def store(p: Printer, s: Store) -> None:
     p.line(f"{place} = {p.expr(s.value)};")
 
 
-def loop(p: Printer, s: For) -> None:
+def _loop(p: Printer, s: For) -> None:
     start, stop = p.expr(s.start), _fixed(p, s.stop, s.var)
     name = p.bind(s.var, non_negative(s.start, p.known) and not _falls(s.step))
     kind = ctype(s.var.dtype)
@@ -67,12 +67,12 @@ def _pragma(s: For) -> str:
     return "#pragma unroll 1" if s.kind in ("pipelined", "persistent") else ""
 
 
-def while_loop(p: Printer, s: While) -> None:
+def _while_loop(p: Printer, s: While) -> None:
     with p.writer.block(f"while ({p.expr(s.cond)})"):
         p.body(s.body)
 
 
-def branch(p: Printer, s: If) -> None:
+def _branch(p: Printer, s: If) -> None:
     with p.writer.block(f"if ({p.expr(s.cond)})", "}" if not s.orelse else "} else {"):
         p.body(s.then)
     if s.orelse:
@@ -80,15 +80,15 @@ def branch(p: Printer, s: If) -> None:
             p.body(s.orelse)
 
 
-def evaluate(p: Printer, s: Eval) -> None:
+def _evaluate(p: Printer, s: Eval) -> None:
     p.line(f"(void)({p.expr(s.value)});")
 
 
-def alloc(p: Printer, s: Alloc) -> None:
+def _alloc(p: Printer, s: Alloc) -> None:
     p.declare((s.buffer,))
 
 
-def raw(p: Printer, s: RawSource) -> None:
+def _raw(p: Printer, s: RawSource) -> None:
     p.line(s.text)
 
 
@@ -121,14 +121,14 @@ def _role(p: Printer, r: Role, head: str) -> None:
     p.role_first_warp, p.role_warps = 0, None
 
 
-def elect(p: Printer, s: Elect) -> None:
+def _elect(p: Printer, s: Elect) -> None:
     if s.who not in ("warp", "role", "block"):
         raise InternalError(f"no one is elected from {s.who!r}", rule="warp, role or block", loc=s.loc)
     with p.writer.block(f"if ({p.elected(s.who)})"):
         p.body(s.body)
 
 
-def load(p: Printer, s: LoadMem) -> None:
+def _load(p: Printer, s: LoadMem) -> None:
     size = piece(s.dst.count, s.dst.buffer.dtype, p.widest(s.src.buffer))
     if s.dst.count == 1 and not s.cache:
         text = f"{p.reg(s.dst)} = {p.element(s.src)};"
@@ -154,7 +154,7 @@ def fill(p: Printer, s: LoadMem) -> None:
     p.line(f"for (int {i} = 0; {i} < {s.dst.count}; ++{i}) ({p.regs(s.dst)})[{i}] = {value};")
 
 
-def store_memory(p: Printer, s: StoreMem) -> None:
+def _store_memory(p: Printer, s: StoreMem) -> None:
     size = piece(s.src.count, s.src.buffer.dtype, p.widest(s.dst.buffer))
     if s.src.count == 1 and not s.cache:
         p.guarded(s.pred, f"{p.element(s.dst)} = {p.reg(s.src)};")
@@ -167,6 +167,6 @@ def jump(word: str) -> Callable[[Any, Any], None]:
 
 
 ROWS: dict[type, Callable[[Any, Any], None]] = {
-    Let: let, Store: store, For: loop, While: while_loop, If: branch, Eval: evaluate, Alloc: alloc, RawSource: raw,
-    Elect: elect, LoadMem: load, StoreMem: store_memory, Break: jump("break"), Continue: jump("continue"),
+    Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc, RawSource: _raw,
+    Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"), Continue: jump("continue"),
 }  # fmt: skip

@@ -12,6 +12,8 @@ _FP8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m
 
 
 class User(Protocol):
+    """Who notes the functions that text calls."""
+
     def use(self, name: str) -> str: ...
 
 
@@ -44,7 +46,9 @@ def _plain(p: User, text: str, from_float: bool, to: DType, saturate: bool) -> s
     if to.kind == "bool":
         return f"(({text}) != 0)"
     if saturate and to.is_int:
-        return f"{p.use('tw_saturate')}<{ctype(to)}>({text}, {_limit(to, to.min_value())}, {_limit(to, to.max_value())})"
+        return (
+            f"{p.use('tw_saturate')}<{ctype(to)}>({text}, {_limit(to, to.min_value())}, {_limit(to, to.max_value())})"
+        )
     return f"({ctype(to)})({text})" if not text.replace("_", "").isalnum() else f"({ctype(to)}){text}"
 
 

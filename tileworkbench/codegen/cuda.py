@@ -27,7 +27,9 @@ _MAP = "struct alignas(128) tw_map { unsigned long long words[16]; };"
 
 
 class CudaPrinter(Printer):
-    rows = {**c_stmt.ROWS, **cuda_memory.ROWS, **cuda_atomic.ROWS, **cuda_lanes.ROWS, **cuda_matrix.ROWS,
+    """Writes one kernel as CUDA C++."""
+
+    rows: ClassVar = {**c_stmt.ROWS, **cuda_memory.ROWS, **cuda_atomic.ROWS, **cuda_lanes.ROWS, **cuda_matrix.ROWS,
             **cuda_copy.ROWS, **cuda_barrier.ROWS, **cuda_report.ROWS}  # fmt: skip
     refused: ClassVar = {LdsDirect: "direct copies to shared memory are AMD's; here cp.async is used"}
     math = cuda_scalar.MATH

@@ -25,8 +25,13 @@ _ORDERS, _SCOPES = ("relaxed", "acquire", "release", "acq_rel"), ("cta", "gpu", 
 _OPS = ("add", "max", "min", "and", "or", "xor", "exch", "cas")
 
 
-def atomic(p: Any, s: AtomicMem) -> None:
-    if s.op not in _OPS or s.order not in _ORDERS or s.scope_of not in _SCOPES or s.dst.buffer.space not in ("global", "shared"):
+def _atomic(p: Any, s: AtomicMem) -> None:
+    if (
+        s.op not in _OPS
+        or s.order not in _ORDERS
+        or s.scope_of not in _SCOPES
+        or s.dst.buffer.space not in ("global", "shared")
+    ):
         raise InternalError(f"atomic {s.op!r} {s.order} {s.scope_of} on {s.dst.buffer.space} memory", loc=s.loc)
     dtype, count = s.value.buffer.dtype, 1 if s.op == "cas" else s.value.count
     kind = native(p, s, dtype, count)
@@ -66,7 +71,11 @@ def _emit(p: Any, s: AtomicMem, kind: str | None, dtype: DType, count: int, i: i
     d = s.dst if i == 0 else type(s.dst)(s.dst.buffer, s.dst.offset + i)
     at = p.shared(d) if space == "shared" else p.pointer(d)
     value = f"&{p.reg(s.value, i)}" if i else p.regs(s.value)
-    old = ("nullptr" if s.old is None else f"&{p.reg(s.old, i)}" if i else p.regs(s.old)) if returns or kind is None else ""
+    old = (
+        ("nullptr" if s.old is None else f"&{p.reg(s.old, i)}" if i else p.regs(s.old))
+        if returns or kind is None
+        else ""
+    )
     p.guarded(s.pred, f"{name}({at}, {value}{', ' + old if old else ''});")
 
 
@@ -130,4 +139,4 @@ def _loop_text(p: Any, name: str, s: AtomicMem, where: str, dtype: DType) -> str
 }}"""
 
 
-ROWS = {AtomicMem: atomic}
+ROWS = {AtomicMem: _atomic}

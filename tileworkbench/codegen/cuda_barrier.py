@@ -49,12 +49,15 @@ FUNCTIONS: dict[str, Function] = dict((
     _void("tw_griddep_wait", "", "griddepcontrol.wait;", "", "griddep"),
     _void("tw_griddep_launch", "", "griddepcontrol.launch_dependents;", "", "griddep"),
 ))  # fmt: skip
-FUNCTIONS["tw_elect"] = Function(f"""\
+FUNCTIONS["tw_elect"] = Function(
+    f"""\
 {D} bool tw_elect() {{
   unsigned r;
   asm volatile("{{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }}" : "=r"(r));
   return r != 0;
-}}""", needs_feature="elect")
+}}""",
+    needs_feature="elect",
+)
 FUNCTIONS["tw_cluster_rank"] = Function(
     f'{D} int tw_cluster_rank() {{ int r; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }}',
     needs_feature="cluster",
@@ -78,11 +81,11 @@ static __device__ unsigned tw_grid_word;
 }}""")
 
 
-def bar_init(p: Any, s: BarInit) -> None:
+def _bar_init(p: Any, s: BarInit) -> None:
     p.line(f"{p.use('tw_bar_init')}({p.barrier(s.bar)}, {s.count});")
 
 
-def bar_arrive(p: Any, s: BarArrive) -> None:
+def _bar_arrive(p: Any, s: BarArrive) -> None:
     args = [p.barrier(s.bar)]
     args += [p.expr(s.remote)] if s.remote is not None else []
     args += [number(p, s.bytes)] if s.bytes is not None else []
@@ -90,11 +93,11 @@ def bar_arrive(p: Any, s: BarArrive) -> None:
     p.line(f"{p.use(name)}({', '.join(args)});", s.reason)
 
 
-def bar_wait(p: Any, s: BarWait) -> None:
+def _bar_wait(p: Any, s: BarWait) -> None:
     p.line(f"{p.use('tw_bar_wait')}({p.barrier(s.bar)}, {p.expr(s.parity)});", s.reason)
 
 
-def copy_async_arrive(p: Any, s: CopyAsyncArrive) -> None:
+def _copy_async_arrive(p: Any, s: CopyAsyncArrive) -> None:
     p.line(f"{p.use('tw_copy_async_arrive' + ('_noinc' if s.noinc else ''))}({p.barrier(s.bar)});")
 
 
@@ -102,10 +105,12 @@ def number(p: Any, value: int | Expr) -> str:
     return p.expr(value if isinstance(value, Expr) else const(value))
 
 
-def sync(p: Any, s: Sync) -> None:
+def _sync(p: Any, s: Sync) -> None:
     writer = {"warp": _warp, "block": _block, "role": _block, "cluster": _cluster, "grid": _grid}.get(s.who)
     if writer is None or s.mode not in ("both", "arrive", "wait"):
-        raise InternalError(f"a sync of {s.who!r}, mode {s.mode!r}", rule="warp, role, block, cluster or grid", loc=s.loc)
+        raise InternalError(
+            f"a sync of {s.who!r}, mode {s.mode!r}", rule="warp, role, block, cluster or grid", loc=s.loc
+        )
     writer(p, s)
 
 
@@ -119,11 +124,18 @@ def _block(p: Any, s: Sync) -> None:
         _warp(p, s)
         return
     everyone = p.kernel.launch_threads or p.kernel.threads
-    if s.mode == "both" and s.id in (None, 0) and (s.who == "block" or p.role_warps is None) and s.threads in (None, everyone):
+    if (
+        s.mode == "both"
+        and s.id in (None, 0)
+        and (s.who == "block" or p.role_warps is None)
+        and s.threads in (None, everyone)
+    ):
         p.line("__syncthreads();", s.reason)
         return
     if s.id is None or s.threads is None:
-        raise InternalError(f"a sync of {s.who} has no barrier id", rule="barrier ids are given before emission", loc=s.loc)
+        raise InternalError(
+            f"a sync of {s.who} has no barrier id", rule="barrier ids are given before emission", loc=s.loc
+        )
     if not 0 <= s.id < p.target.arch.named_barriers:
         raise InternalError(f"barrier id {s.id}", rule=f"ids are below {p.target.arch.named_barriers}", loc=s.loc)
     # The id is a constant in the text: held in a register, the assembler would reserve all sixteen.
@@ -143,19 +155,21 @@ def _grid(p: Any, s: Sync) -> None:
     p.line(f"{p.use('tw_sync_grid')}({p.want('tid')});", s.reason)
 
 
-def fence(p: Any, s: Fence) -> None:
+def _fence(p: Any, s: Fence) -> None:
     p.line(f"{p.use(f'tw_fence_{s.kind}')}();", s.reason)
 
 
-def set_regs(p: Any, s: SetRegs) -> None:
+def _set_regs(p: Any, s: SetRegs) -> None:
     if s.direction not in ("inc", "dec") or s.count % 8 or not 24 <= s.count <= 256:
-        raise InternalError(f"setmaxnreg {s.direction} {s.count}", rule="inc or dec to a multiple of 8 from 24 to 256", loc=s.loc)
+        raise InternalError(
+            f"setmaxnreg {s.direction} {s.count}", rule="inc or dec to a multiple of 8 from 24 to 256", loc=s.loc
+        )
     p.line(f'asm volatile("setmaxnreg.{s.direction}.sync.aligned.u32 {int(s.count)};");')
 
 
-def grid_dep(p: Any, s: GridDep) -> None:
+def _grid_dep(p: Any, s: GridDep) -> None:
     p.line(f"{p.use(f'tw_griddep_{s.action}')}();")
 
 
-ROWS = {BarInit: bar_init, BarArrive: bar_arrive, BarWait: bar_wait, CopyAsyncArrive: copy_async_arrive, Sync: sync,
-        Fence: fence, SetRegs: set_regs, GridDep: grid_dep}  # fmt: skip
+ROWS = {BarInit: _bar_init, BarArrive: _bar_arrive, BarWait: _bar_wait, CopyAsyncArrive: _copy_async_arrive, Sync: _sync,
+        Fence: _fence, SetRegs: _set_regs, GridDep: _grid_dep}  # fmt: skip

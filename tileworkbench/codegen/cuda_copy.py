@@ -16,15 +16,25 @@ for _size, _cache in ((4, "ca"), (8, "ca"), (16, "cg")):
     _text = f"cp.async.{_cache}.shared.global [%0], [%1], {_size}"
     FUNCTIONS[f"tw_copy_async{_size}"] = Function(
         f"{D} void tw_copy_async{_size}(unsigned d, const void* s) "
-        f'{{ asm volatile("{_text};" :: "r"(d), "l"(s) : "memory"); }}', (), "cp_async")
+        f'{{ asm volatile("{_text};" :: "r"(d), "l"(s) : "memory"); }}',
+        (),
+        "cp_async",
+    )
     FUNCTIONS[f"tw_copy_async{_size}_valid"] = Function(
         f"{D} void tw_copy_async{_size}_valid(unsigned d, const void* s, int valid) "
-        f'{{ asm volatile("{_text}, %2;" :: "r"(d), "l"(s), "r"(valid) : "memory"); }}', (), "cp_async")
-FUNCTIONS["tw_bulk_load"] = Function(f"""\
+        f'{{ asm volatile("{_text}, %2;" :: "r"(d), "l"(s), "r"(valid) : "memory"); }}',
+        (),
+        "cp_async",
+    )
+FUNCTIONS["tw_bulk_load"] = Function(
+    f"""\
 {D} void tw_bulk_load(unsigned d, const void* s, unsigned bytes, unsigned bar) {{
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                :: "r"(d), "l"(s), "r"(bytes), "r"(bar) : "memory");
-}}""", (), "bulk_copy")
+}}""",
+    (),
+    "bulk_copy",
+)
 
 # L2 eviction policies as the 64-bit words that createpolicy.fractional makes of them for the whole access.
 POLICIES = {"evict_normal": 0x1000000000000000, "evict_first": 0x12F0000000000000, "evict_last": 0x14F0000000000000}
@@ -35,7 +45,7 @@ _REDUCED = {"int32": "s32", "uint32": "u32", "uint64": "u64", "int64": "s64", "f
             "float16": "noftz.f16", "bfloat16": "noftz.bf16"}  # fmt: skip
 
 
-def copy_async(p: Any, s: CopyAsync) -> None:
+def _copy_async(p: Any, s: CopyAsync) -> None:
     if s.bytes not in (4, 8, 16):
         raise InternalError(f"cp.async of {s.bytes} bytes", rule="4, 8 or 16", loc=s.loc)
     d, source = p.shared(s.dst), p.pointer(s.src)
@@ -59,7 +69,7 @@ def _hint(p: Any, s: TmaLoad | TmaStore) -> list[str]:
     return [f"{POLICIES[s.hint]:#x}ull"]
 
 
-def tma_load(p: Any, s: TmaLoad) -> None:
+def _tma_load(p: Any, s: TmaLoad) -> None:
     rank, hint = _rank(s), _hint(p, s)
     if s.multicast is not None:
         p.need("multicast", "a multicast copy")
@@ -91,7 +101,7 @@ def _load_text(name: str, rank: int, multicast: bool, hint: bool) -> str:
 }}"""
 
 
-def tma_store(p: Any, s: TmaStore) -> None:
+def _tma_store(p: Any, s: TmaStore) -> None:
     rank, hint = _rank(s), _hint(p, s)
     _check_reduce(s)
     name = f"tw_tma_{s.reduce or 'store'}_{rank}d{'_hint' if hint else ''}"
@@ -107,7 +117,12 @@ def _check_reduce(s: TmaStore | BulkStore) -> None:
 
 def _store_text(name: str, rank: int, reduce: str, hint: bool) -> str:
     coords = [f"c{i}" for i in range(rank)]
-    args = ["const void* map", "unsigned s", *(f"int {c}" for c in coords), *(["unsigned long long policy"] if hint else [])]
+    args = [
+        "const void* map",
+        "unsigned s",
+        *(f"int {c}" for c in coords),
+        *(["unsigned long long policy"] if hint else []),
+    ]
     operands = ['"l"(map)', '"r"(s)', *(f'"r"({c})' for c in coords), *(['"l"(policy)'] if hint else [])]
     at = ", ".join(f"%{i + 2}" for i in range(rank))
     head = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduce}" if reduce else (
@@ -119,21 +134,24 @@ def _store_text(name: str, rank: int, reduce: str, hint: bool) -> str:
 }}"""
 
 
-def bulk_load(p: Any, s: BulkLoad) -> None:
+def _bulk_load(p: Any, s: BulkLoad) -> None:
     args = (p.shared(s.dst), p.pointer(s.src), number(p, s.bytes), p.barrier(s.bar))
     p.line(f"{p.use('tw_bulk_load')}({', '.join(args)});")
 
 
-def bulk_store(p: Any, s: BulkStore) -> None:
+def _bulk_store(p: Any, s: BulkStore) -> None:
     _check_reduce(s)
     kind = _reduced(s.src.buffer.dtype, s.reduce, s) if s.reduce else ""
     name = f"tw_bulk_{s.reduce}_{kind.replace('.', '_')}" if s.reduce else "tw_bulk_store"
     head = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{s.reduce}.{kind}" if s.reduce else (
         "cp.async.bulk.global.shared::cta.bulk_group")  # fmt: skip
-    p.define(name, f"""\
+    p.define(
+        name,
+        f"""\
 {D} void {name}(void* d, unsigned s, unsigned bytes) {{
   asm volatile("{head} [%0], [%1], %2;" :: "l"(d), "r"(s), "r"(bytes) : "memory");
-}}""")
+}}""",
+    )
     p.line(f"{name}({p.pointer(s.dst)}, {p.shared(s.src)}, {number(p, s.bytes)});")
 
 
@@ -147,7 +165,7 @@ def _reduced(dtype: DType, op: str, s: BulkStore) -> str:
     return kind.removeprefix("noftz.")
 
 
-def commit(p: Any, s: CommitGroup) -> None:
+def _commit(p: Any, s: CommitGroup) -> None:
     if s.engine_of not in _COMMIT:
         raise InternalError(f"groups of {s.engine_of!r}", rule="copy, bulk or wgmma", loc=s.loc)
     text, feature = _COMMIT[s.engine_of]
@@ -155,7 +173,7 @@ def commit(p: Any, s: CommitGroup) -> None:
     p.line(f'asm volatile("{text};" ::: "memory");')
 
 
-def wait(p: Any, s: WaitGroup) -> None:
+def _wait(p: Any, s: WaitGroup) -> None:
     if s.engine_of not in _WAIT:
         raise InternalError(f"groups of {s.engine_of!r}", rule="copy, bulk or wgmma", loc=s.loc)
     p.need(_COMMIT[s.engine_of][1], f"a group of {s.engine_of}")
@@ -165,5 +183,5 @@ def wait(p: Any, s: WaitGroup) -> None:
         p.settle_accumulators()
 
 
-ROWS = {CopyAsync: copy_async, TmaLoad: tma_load, TmaStore: tma_store, BulkLoad: bulk_load, BulkStore: bulk_store,
-        CommitGroup: commit, WaitGroup: wait}  # fmt: skip
+ROWS = {CopyAsync: _copy_async, TmaLoad: _tma_load, TmaStore: _tma_store, BulkLoad: _bulk_load, BulkStore: _bulk_store,
+        CommitGroup: _commit, WaitGroup: _wait}  # fmt: skip

@@ -20,11 +20,14 @@ FUNCTIONS: dict[str, Function] = {
     for kind, ptx in _KINDS.items()
 }
 for _kind in _KINDS:
-    FUNCTIONS[f"tw_shuffle_{_kind}_words"] = Function(f"""\
+    FUNCTIONS[f"tw_shuffle_{_kind}_words"] = Function(
+        f"""\
 template <int count> {D} void tw_shuffle_{_kind}_words(void* d, const void* s, int lane, int clamp) {{
 #pragma unroll
   for (int i = 0; i < count; ++i) ((unsigned*)d)[i] = tw_shuffle_{_kind}(((const unsigned*)s)[i], lane, clamp);
-}}""", (f"tw_shuffle_{_kind}",))
+}}""",
+        (f"tw_shuffle_{_kind}",),
+    )
 FUNCTIONS["tw_ballot"] = Function(f"""\
 {D} unsigned tw_ballot(bool x) {{
   unsigned r;
@@ -41,9 +44,11 @@ for _kind in ("any", "all"):
 }}""")
 
 
-def shuffle(p: Any, s: Shuffle) -> None:
+def _shuffle(p: Any, s: Shuffle) -> None:
     if s.kind not in _KINDS or s.width not in (1, 2, 4, 8, 16, 32):
-        raise InternalError(f"shuffle {s.kind!r} of width {s.width}", rule="idx, xor, up, down; width 1 … 32", loc=s.loc)
+        raise InternalError(
+            f"shuffle {s.kind!r} of width {s.width}", rule="idx, xor, up, down; width 1 … 32", loc=s.loc
+        )
     clamp = f"{(32 - s.width) << 8 | (0 if s.kind == 'up' else 31):#x}"
     lane, size = p.expr(s.lane), s.src.buffer.dtype.bytes
     if size < 4 and (size * s.src.count) % 4:
@@ -55,10 +60,10 @@ def shuffle(p: Any, s: Shuffle) -> None:
     p.line(f"{p.use(f'tw_shuffle_{s.kind}_words')}<{words}>({p.regs(s.dst)}, {p.regs(s.src)}, {lane}, {clamp});")
 
 
-def vote(p: Any, s: Vote) -> None:
+def _vote(p: Any, s: Vote) -> None:
     if s.kind not in ("ballot", "any", "all"):
         raise InternalError(f"vote {s.kind!r}", rule="ballot, any or all", loc=s.loc)
     p.line(f"{p.reg(s.dst)} = {p.use(f'tw_{s.kind}')}({p.expr(s.pred)});")
 
 
-ROWS = {Shuffle: shuffle, Vote: vote}
+ROWS = {Shuffle: _shuffle, Vote: _vote}

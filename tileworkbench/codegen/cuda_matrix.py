@@ -16,7 +16,8 @@ _REGISTER = {"f32": ("f", "float"), "f64": ("d", "double")}
 _SWIZZLE = {0: 0, 128: 1, 64: 2, 32: 3}
 FUNCTIONS = {
     "tw_wgmma_fence": Function(
-        f'{D} void tw_wgmma_fence() {{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }}', (), "wgmma"),
+        f'{D} void tw_wgmma_fence() {{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }}', (), "wgmma"
+    ),
     # Tells the compiler that registers change here, so that it moves no access to them across a wait.
     "tw_touch": Function(f"""\
 template <int count> {D} void tw_touch(void* regs) {{
@@ -40,7 +41,7 @@ def _register(kind: str) -> tuple[str, str]:
     return _REGISTER.get(kind, ("r", "unsigned"))
 
 
-def mma(p: Any, s: Mma) -> None:
+def _mma(p: Any, s: Mma) -> None:
     p.need("mma_sync", "mma.sync")
     atom = mma_parts(s.atom)
     name = p.define(f"tw_mma_{atom.word}", _mma_text(atom))
@@ -65,7 +66,7 @@ def _mma_text(atom: Parts) -> str:
 }}"""
 
 
-def wgmma(p: Any, s: Wgmma) -> None:
+def _wgmma(p: Any, s: Wgmma) -> None:
     atom = wgmma_parts(s.atom)
     from_regs = isinstance(s.a, Reg)
     majors = "".join("t" if isinstance(x, Desc) and x.major == "mn" else "n" for x in (s.a, s.b))
@@ -83,7 +84,9 @@ def _is_true(e: Expr) -> bool:
 
 def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) -> str:
     if "t" in majors and atom.a not in ("f16", "bf16"):
-        raise InternalError(f"wgmma of {atom.a} with a transposed operand", rule="only 16-bit operands may be", loc=s.loc)
+        raise InternalError(
+            f"wgmma of {atom.a} with a transposed operand", rule="only 16-bit operands may be", loc=s.loc
+        )
     constraint, kind = _register(atom.d)
     n = atom.registers("d")
     d = "{" + ", ".join(f"%{i}" for i in range(n)) + "}"
@@ -93,7 +96,11 @@ def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) 
     ins = ", ".join(f'"r"(a[{i}])' for i in range(a_words)) if from_regs else '"l"(a)'
     at = n + a_words
     negate = "" if atom.d == "s32" else ", 1, 1"
-    turn = "".join(f", {int(m == 't')}" for m in (majors[1:] if from_regs else majors)) if atom.a in ("f16", "bf16") else ""
+    turn = (
+        "".join(f", {int(m == 't')}" for m in (majors[1:] if from_regs else majors))
+        if atom.a in ("f16", "bf16")
+        else ""
+    )
     arg = "const void* a_" if from_regs else "unsigned long long a"
     cast = "  const unsigned* a = (const unsigned*)a_;\n" if from_regs else ""
     return f"""\
@@ -107,19 +114,22 @@ def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) 
 
 
 def desc(p: Any, x: Desc) -> str:
-    """A shared-memory descriptor: address, leading and stride offsets in units of 16 bytes, swizzle in bits 62 and 63."""
+    """A shared-memory descriptor: address, leading and stride offsets in 16-byte units, swizzle in bits 62 and 63."""
     if x.swizzle not in _SWIZZLE or x.leading % 16 or x.stride % 16:
-        raise InternalError(f"descriptor swizzle {x.swizzle}, offsets {x.leading}, {x.stride}", rule="multiples of 16", loc=x.loc)
+        raise InternalError(
+            f"descriptor swizzle {x.swizzle}, offsets {x.leading}, {x.stride}", rule="multiples of 16", loc=x.loc
+        )
     low, high = (x.leading >> 4 & 0x3FFF) << 16, (x.stride >> 4 & 0x3FFF) | _SWIZZLE[x.swizzle] << 30
     return f"{p.use('tw_desc')}({p.shared(x.addr)}, {low:#x}u, {high:#x}u)"
 
 
-def fence(p: Any, s: WgmmaFence) -> None:
+def _fence(p: Any, s: WgmmaFence) -> None:
     touch(p, s.regs)
     p.line(f"{p.use('tw_wgmma_fence')}();")
 
 
 def touch(p: Any, regs: tuple[Reg, ...]) -> None:
+    """Registers that change here as far as the compiler knows."""
     for r in regs:
         kind, bytes_ = r.buffer.dtype.name, r.count * r.buffer.dtype.bytes
         if kind in ("float32", "tfloat32"):
@@ -133,4 +143,4 @@ def settle(p: Any) -> None:
     touch(p, tuple(Reg(b, const(0), b.static_size() or 1) for b in p.accumulators))
 
 
-ROWS = {Mma: mma, Wgmma: wgmma, WgmmaFence: fence}
+ROWS = {Mma: _mma, Wgmma: _wgmma, WgmmaFence: _fence}

@@ -10,7 +10,7 @@ from .c_scalar import D
 from .functions import Function
 
 CACHES = {"load": ("cg", "cs", "nc"), "store": ("cg", "cs")}
-# Bytes → (suffix of the PTX instruction, constraint, C type of one word, words)
+# Bytes → suffix of the PTX instruction, constraint, C type of one word, words
 _WIDTH = {1: ("u8", "h", "unsigned short", 1), 2: ("u16", "h", "unsigned short", 1), 4: ("u32", "r", "unsigned", 1),
           8: ("v2.u32", "r", "unsigned", 2), 16: ("v4.u32", "r", "unsigned", 4), 32: ("v8.u32", "r", "unsigned", 8)}  # fmt: skip
 
@@ -49,7 +49,7 @@ def _assembled(size: int, cache: str) -> dict[str, Function]:
     temps = ", ".join(f'"={constraint}"(r[{i}])' for i in range(count))
     values = ", ".join(f'"{constraint}"(r[{i}])' for i in range(count))
     byte = size == 1
-    load = (f'asm volatile("ld.global{dot}.{suffix} {regs}, [%{count}];" : {temps} : "l"(s) : "memory");')
+    load = f'asm volatile("ld.global{dot}.{suffix} {regs}, [%{count}];" : {temps} : "l"(s) : "memory");'
     shifted = f"{{{', '.join(f'%{i + 1}' for i in range(count))}}}" if count > 1 else "%1"
     store = f'asm volatile("st.global{dot}.{suffix} [%0], {shifted};" :: "l"(d), {values} : "memory");'
     found = {}
@@ -57,12 +57,21 @@ def _assembled(size: int, cache: str) -> dict[str, Function]:
         into = "unsigned short r[1];" if byte else f"{word}* r = ({word}*)d;"
         done = " *(unsigned char*)d = (unsigned char)r[0];" if byte else ""
         found[f"tw_load{size}{tail}"] = Function(
-            f"{D} void tw_load{size}{tail}(void* d, const void* s) {{ {into} {load}{done} }}")
+            f"{D} void tw_load{size}{tail}(void* d, const void* s) {{ {into} {load}{done} }}"
+        )
     else:
-        found[f"tw_load{size}"] = Function(f"{D} void tw_load{size}(void* d, const void* s) {{ {word}* r = ({word}*)d; {load} }}")
+        found[f"tw_load{size}"] = Function(
+            f"{D} void tw_load{size}(void* d, const void* s) {{ {word}* r = ({word}*)d; {load} }}"
+        )
     if cache in ("", *CACHES["store"]):
-        source = "const unsigned short r[1] = {*(const unsigned char*)s};" if byte else f"const {word}* r = (const {word}*)s;"
-        found[f"tw_store{size}{tail}"] = Function(f"{D} void tw_store{size}{tail}(void* d, const void* s) {{ {source} {store} }}")
+        source = (
+            "const unsigned short r[1] = {*(const unsigned char*)s};"
+            if byte
+            else f"const {word}* r = (const {word}*)s;"
+        )
+        found[f"tw_store{size}{tail}"] = Function(
+            f"{D} void tw_store{size}{tail}(void* d, const void* s) {{ {source} {store} }}"
+        )
     return found
 
 
@@ -74,16 +83,22 @@ def _matrix(num: int, transposed: bool) -> dict[str, Function]:
     values = ", ".join(f'"r"(r[{i}])' for i in range(num))
     name = f"x{num}{tail}"
     return {
-        f"tw_ldmatrix_{name}": Function(f"""\
+        f"tw_ldmatrix_{name}": Function(
+            f"""\
 {D} void tw_ldmatrix_{name}(void* d, unsigned at) {{
   unsigned* r = (unsigned*)d;
   asm volatile("ldmatrix.sync.aligned.m8n8.x{num}{dot}.shared.b16 {{{regs}}}, [%{num}];" : {outs} : "r"(at) : "memory");
-}}""", needs_feature="ldmatrix"),
-        f"tw_stmatrix_{name}": Function(f"""\
+}}""",
+            needs_feature="ldmatrix",
+        ),
+        f"tw_stmatrix_{name}": Function(
+            f"""\
 {D} void tw_stmatrix_{name}(unsigned at, const void* s) {{
   const unsigned* r = (const unsigned*)s;
   asm volatile("stmatrix.sync.aligned.m8n8.x{num}{dot}.shared.b16 [%0], {{{shifted}}};" :: "r"(at), {values} : "memory");
-}}""", needs_feature="stmatrix"),
+}}""",
+            needs_feature="stmatrix",
+        ),
     }
 
 
@@ -105,12 +120,12 @@ FUNCTIONS["tw_prefetch_map"] = Function(
 )
 
 
-def load_matrix(p: Any, s: LdMatrix) -> None:
+def _load_matrix(p: Any, s: LdMatrix) -> None:
     name = p.use(f"tw_ldmatrix_x{_num_of(s)}{'_trans' if s.transposed else ''}")
     p.line(f"{name}({p.regs(s.dst)}, {p.shared(s.src)});")
 
 
-def store_matrix(p: Any, s: StMatrix) -> None:
+def _store_matrix(p: Any, s: StMatrix) -> None:
     name = p.use(f"tw_stmatrix_x{_num_of(s)}{'_trans' if s.transposed else ''}")
     p.line(f"{name}({p.shared(s.dst)}, {p.regs(s.src)});")
 
@@ -121,7 +136,7 @@ def _num_of(s: LdMatrix | StMatrix) -> int:
     return s.num
 
 
-def prefetch(p: Any, s: Prefetch) -> None:
+def _prefetch(p: Any, s: Prefetch) -> None:
     if isinstance(s.what, str):
         p.line(f"{p.use('tw_prefetch_map')}(&{p.map_name(s.what)});")
         return
@@ -130,4 +145,4 @@ def prefetch(p: Any, s: Prefetch) -> None:
     p.line(f"{p.use(f'tw_prefetch_{s.level}')}({p.pointer(s.what)});")
 
 
-ROWS = {LdMatrix: load_matrix, StMatrix: store_matrix, Prefetch: prefetch}
+ROWS = {LdMatrix: _load_matrix, StMatrix: _store_matrix, Prefetch: _prefetch}

@@ -16,7 +16,7 @@ from .scalar import is_soft
 _FORMATS = {"int64": "%lld", "uint32": "%u", "uint64": "%llu", "handle": "0x%llx"}
 
 
-def print_(p: Any, s: Print) -> None:
+def _print(p: Any, s: Print) -> None:
     pieces, args = [], []
     for part in s.parts:
         if isinstance(part, Expr):
@@ -34,13 +34,13 @@ def _argument(p: Any, e: Expr) -> str:
     return f"(double)({text})" if e.dtype.is_float else text
 
 
-def assert_(p: Any, s: Assert) -> None:
+def _assert(p: Any, s: Assert) -> None:
     message = f"{_where(s.loc)}assertion failed{': ' if s.message else ''}{s.message}\n"
     with p.writer.block(f"if (!({p.expr(s.cond)}))"):
         _stop(p, message)
 
 
-def trap(p: Any, s: Trap) -> None:
+def _trap(p: Any, s: Trap) -> None:
     with p.writer.block(""):
         _stop(p, f"{_where(s.loc)}{s.message}\n" if s.message else "")
 
@@ -55,11 +55,13 @@ def _stop(p: Any, message: str) -> None:
     p.line('asm volatile("trap;");')
 
 
-def stamp(p: Any, s: Stamp) -> None:
+def _stamp(p: Any, s: Stamp) -> None:
     """One clock record: slot `lane` of this block's row in the buffer that the kernel's attribute "stamps" names."""
     buffer = p.kernel.attrs.get("stamps")
     if not isinstance(buffer, Buffer):
-        raise InternalError("a clock record without a buffer for it", rule='kernel.attrs["stamps"] is a parameter', loc=s.loc)
+        raise InternalError(
+            "a clock record without a buffer for it", rule='kernel.attrs["stamps"] is a parameter', loc=s.loc
+        )
     width = buffer.shape[-1]
     if not isinstance(width, int) or not 0 <= s.lane < width:
         raise InternalError(f"clock record {s.lane} of {width}", rule="slots are numbered within the row", loc=s.loc)
@@ -68,8 +70,8 @@ def stamp(p: Any, s: Stamp) -> None:
            f"{s.role} {s.stage}")  # fmt: skip
 
 
-def sched_hint(p: Any, s: SchedHint) -> None:
+def _sched_hint(p: Any, s: SchedHint) -> None:
     """The assembler schedules by itself: nothing to say."""
 
 
-ROWS = {Print: print_, Assert: assert_, Trap: trap, Stamp: stamp, SchedHint: sched_hint}
+ROWS = {Print: _print, Assert: _assert, Trap: _trap, Stamp: _stamp, SchedHint: _sched_hint}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..target.target import Target
-from .c_scalar import D, SHARED_FUNCTIONS, fp8_functions, math_rows
+from .c_scalar import SHARED_FUNCTIONS, D, fp8_functions, math_rows
 from .functions import Function
 
 
@@ -56,17 +56,23 @@ def _fp8_in_hardware() -> dict[str, Function]:
   asm("cvt.rn.satfinite.{name}x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(x));
   return (unsigned char)r;
 }}""")
-        found[f"tw_float_to_{name}"] = Function(f"""\
+        found[f"tw_float_to_{name}"] = Function(
+            f"""\
 {D} unsigned char tw_float_to_{name}(float x) {{
   const unsigned char sign = (unsigned char)(__float_as_uint(x) >> 24 & 0x80);
   return fabsf(x) > {overflow} ? (unsigned char)(sign | {code}) : tw_float_to_{name}_sat(x);
-}}""", (f"tw_float_to_{name}_sat",))
-        found[f"tw_{name}_to_float"] = Function(f"""\
+}}""",
+            (f"tw_float_to_{name}_sat",),
+        )
+        found[f"tw_{name}_to_float"] = Function(
+            f"""\
 {D} float tw_{name}_to_float(unsigned char x) {{
   unsigned r;
   asm("cvt.rn.f16x2.{name}x2 %0, %1;" : "=r"(r) : "h"((unsigned short)x));
   return tw_half_to_float((unsigned short)r);
-}}""", ("tw_half_to_float",))
+}}""",
+            ("tw_half_to_float",),
+        )
     return found
 
 
@@ -91,13 +97,18 @@ _ROUND = {f"ieee_{name}_{mode}": (f"__f{fn}_{mode}({args})", f"__d{fn}_{mode}({a
           for name, fn, args in (("add", "add", "{0}, {1}"), ("sub", "sub", "{0}, {1}"), ("mul", "mul", "{0}, {1}"),
                                  ("fdiv", "div", "{0}, {1}"), ("frcp", "rcp", "{0}"), ("fsqrt", "sqrt", "{0}"))
           for mode in ("rn", "rz", "ru", "rd")}  # fmt: skip
-_FAST = {f"fast_{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")}
+_FAST = {
+    f"fast_{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
+}
 
 MATH: dict[str, tuple[str, str]] = {
     **math_rows(),
     **_ROUND,
     **{f"ieee_{n}": _ROUND[f"ieee_{n}_rn"] for n in ("add", "sub", "mul", "fdiv", "frcp", "fsqrt")},
-    **{f"ieee_fmaf_{m}": (f"__fmaf_{m}({{0}}, {{1}}, {{2}})", f"__fma_{m}({{0}}, {{1}}, {{2}})") for m in ("rn", "rz", "ru", "rd")},
+    **{
+        f"ieee_fmaf_{m}": (f"__fmaf_{m}({{0}}, {{1}}, {{2}})", f"__fma_{m}({{0}}, {{1}}, {{2}})")
+        for m in ("rn", "rz", "ru", "rd")
+    },
     "ieee_fmaf": ("__fmaf_rn({0}, {1}, {2})", "__fma_rn({0}, {1}, {2})"),
     "ieee_frsqrt": ("__frsqrt_rn({0})", ""),
     **_FAST,

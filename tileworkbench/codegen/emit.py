@@ -24,7 +24,9 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
     """The text of a kernel for a target. `options` are build options by name (fast_math, line_info, max_registers …).
     InternalError when the kernel is not at thread level or holds what the target has not."""
     if kernel.level != "thread":
-        raise InternalError(f"codegen was given a {kernel.level}-level kernel", rule="codegen sees thread-level kernels")
+        raise InternalError(
+            f"codegen was given a {kernel.level}-level kernel", rule="codegen sees thread-level kernels"
+        )
     if target.dialect not in PRINTERS:
         raise InternalError(f"{target.name} has no text", rule=f"dialects: {', '.join(PRINTERS)}")
     p = PRINTERS[target.dialect](kernel, target)
@@ -59,7 +61,10 @@ def _scalar(kernel: Kernel, v: Var, shown: Mapping[Any, str]) -> ScalarParam:
 
 
 def _map(m: TmaMap, shown: Mapping[Any, str]) -> TensorMap:
-    known = [m.tensor, *(n for x in (*m.dims, *m.strides) if isinstance(x, Expr) for n in walk(x) if isinstance(n, Var))]
+    known = [
+        m.tensor,
+        *(n for x in (*m.dims, *m.strides) if isinstance(x, Expr) for n in walk(x) if isinstance(n, Var)),
+    ]
     if any(n not in shown for n in known):
         raise InternalError(f"tensor map {m.name!r} uses what is no parameter", rule="maps are made by the host")
     return TensorMap(m.name, shown[m.tensor], m.tensor.dtype.name, tuple(host(x, shown) for x in m.dims),

@@ -42,7 +42,7 @@ def _prologue(p: Printer) -> Iterable[str]:
     if "smem_at" in p.wanted:
         lines.append(f"const unsigned smem_at = {p.shared_address()};")
     lines += [_pointer(p, b) for b in pointed]
-    mentioned = {n for n in walk(kernel.body)} | p.mentioned
+    mentioned = set(walk(kernel.body)) | p.mentioned
     for i, var in enumerate(kernel.block_vars):
         if var in mentioned:
             lines.append(f"const {ctype(var.dtype)} {p.names[var]} = {p.block_index(i)};")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InternalError
-from ..ir.expr import Binary, Cast, Compare, Const, Expr, Select, Unary, Var
+from ..ir.expr import Binary, Cast, Compare, Const, Select, Unary, Var
 from .source import Host
 
 _SAME = frozenset({"add", "sub", "mul", "floordiv", "min", "max"})
 
 
 def host(value: Any, names: Mapping[Var, str]) -> Host:
-    """`value` (an int or an expression of symbols and scalars) in the host's operators; `names` gives each variable's."""
+    """`value` (an int or an expression of symbols and scalars) in the host's operators."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Const):
@@ -47,14 +47,18 @@ def _binary(e: Binary, names: Mapping[Var, str]) -> Host:
     if e.op in ("shl", "shr", "and") and isinstance(e.b, Const):
         return _bits(e, a, int(e.b.value))
     if e.op not in rows:
-        raise InternalError(f"the launcher has no operator {e.op}", rule="grids, shapes and facts are plain arithmetic", loc=e.loc)
+        raise InternalError(
+            f"the launcher has no operator {e.op}", rule="grids, shapes and facts are plain arithmetic", loc=e.loc
+        )
     return rows[e.op]
 
 
 def _bits(e: Binary, a: Host, b: int) -> Host:
     if e.op == "and":
         if b & (b + 1):
-            raise InternalError(f"the launcher has no mask {b:#x}", rule="masks are one less than a power of two", loc=e.loc)
+            raise InternalError(
+                f"the launcher has no mask {b:#x}", rule="masks are one less than a power of two", loc=e.loc
+            )
         return ("mod", a, b + 1)
     return ("mul" if e.op == "shl" else "floordiv", a, 1 << b)
 

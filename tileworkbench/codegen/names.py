@@ -9,26 +9,26 @@ PREFIX = "tw_"  # of every function and type that we define
 MAX_LENGTH = 64
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_KEYWORDS = """
+_WORDS = """
 alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch char
 char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await co_return
 co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
 inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public reflexpr
 register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch
-synchronized template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
-wchar_t while xor xor_eq typeof half nullptr_t final override import module
-""".split()
-# Names of the CUDA and HIP dialects, functions that our text calls, and macros that compilers define without being asked.
-_TAKEN = """
-threadIdx blockIdx blockDim gridDim warpSize printf assert trap smem tid lane warp role_tid cluster_rank main linux unix
-i386 std cuda min max abs dim3 size_t ptrdiff_t clock clock64 uint2 uint4 ulonglong2 make_uint2 make_uint4 float2 float4
-memcpy memset malloc free NULL INFINITY NAN
-""".split()
+synchronized template this thread_local throw true try typedef typeid typename union unsigned using virtual void
+volatile wchar_t while xor xor_eq typeof half nullptr_t final override import module
+
+threadIdx blockIdx blockDim gridDim warpSize printf assert trap smem smem_at tid lane warp main linux unix i386 std cuda
+min max abs dim3 size_t ptrdiff_t clock clock64 uint2 uint4 make_uint2 make_uint4 memcpy memset malloc free NULL
+INFINITY NAN
+"""
 _MATH = """
-exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 pow
-fmod erf erfc floor ceil trunc round rint nearbyint fabs fmin fmax fma copysign hypot ldexp nextafter isnan isinf isfinite
-""".split()
-RESERVED = frozenset((*_KEYWORDS, *_TAKEN, *_MATH, *(f"{name}f" for name in _MATH)))
+exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2
+pow fmod erf erfc floor ceil trunc round rint nearbyint fabs fmin fmax fma copysign hypot ldexp nextafter isnan isinf
+isfinite
+"""
+# C++ keywords; names of the CUDA and HIP dialects, of our own locals, and macros that compilers define unasked; functions.
+RESERVED = frozenset((*_WORDS.split(), *_MATH.split(), *(f"{name}f" for name in _MATH.split())))
 
 
 def is_plain(name: str) -> bool:
@@ -69,7 +69,7 @@ class Names:
 
 
 def quoted(text: str) -> str:
-    """A C string literal of the UTF-8 bytes of `text`. Octal escapes end by themselves, so no byte can join the next."""
+    """A C string literal of the UTF-8 bytes of `text`. Octal escapes end by themselves: no byte joins the next."""
     out = []
     for byte in text.encode("utf-8", errors="replace"):
         plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
