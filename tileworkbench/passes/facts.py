@@ -1,0 +1,76 @@
+"""What is known about a kernel's variables before any statement is looked at."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..ir.arith import Facts
+from ..ir.expr import Const, Expr, Var, compare
+from ..ir.kernel import Assumed, Kernel
+from ..ir.node import walk
+from ..ir.stmt import For
+from ..target import Target
+
+POINTER_ALIGNMENT = 16  # bytes
+
+
+def kernel_facts(kernel: Kernel, target: Target, *, warps: int = 0) -> Facts:
+    """Ranges of block and thread indices and symbols, and the divisors that this variant assumes."""
+    facts = Facts()
+    for var, extent in zip(kernel.block_vars, kernel.grid, strict=False):
+        facts.ranges[var] = (0, _upper(extent))
+    for var, size in zip(kernel.thread_vars, kernel.thread_shape, strict=False):
+        facts.ranges[var] = (0, size - 1)
+    for symbol in kernel.symbols():
+        facts.ranges[symbol] = (0, math.inf)
+    lanes = target.arch.warp_size
+    threads = warps * lanes or kernel.threads
+    facts.ranges |= {"role_thread": (0, threads - 1), "lane": (0, lanes - 1), "warp": (0, max(1, threads // lanes) - 1)}
+    facts.ranges["thread"] = (0, max(kernel.launch_threads, kernel.threads) - 1)
+    for assumed in kernel.assumed:
+        found = _divisor(assumed.cond)
+        if found:
+            facts.divisors[found[0]] = math.lcm(facts.divisors.get(found[0], 1), found[1])
+    return facts
+
+
+def _upper(extent: Any) -> float:
+    value = extent.value if isinstance(extent, Const) else extent
+    return value - 1 if isinstance(value, int) else math.inf
+
+
+def _divisor(cond: Expr) -> tuple[Var, int] | None:
+    """(symbol, n) of an assumption `symbol % n == 0`."""
+    left = getattr(cond, "a", None)
+    if getattr(cond, "op", "") != "eq" or getattr(left, "op", "") != "floormod":
+        return None
+    if isinstance(left.a, Var) and isinstance(left.b, Const):
+        return left.a, int(left.b.value)
+    return None
+
+
+def assume(kernel: Kernel, target: Target) -> Kernel:
+    """The fast variant's assumptions: tensors start at a multiple of 16 bytes, and every run-time extent or stride that
+    makes a row pitch keeps rows at such multiples. The launcher checks them and falls back to the general variant."""
+    if kernel.attrs.get("variant", "fast") != "fast":
+        return kernel
+    found: dict[tuple[Any, int], Assumed] = {}
+    for tensor in kernel.tensors:
+        pointer = Var(f"{tensor.name}.ptr")
+        found[(pointer.name, POINTER_ALIGNMENT)] = Assumed(
+            compare("eq", pointer % POINTER_ALIGNMENT, 0), f"`{tensor.name}` starts at a multiple of {POINTER_ALIGNMENT} bytes"
+        )
+        run = max(1, POINTER_ALIGNMENT // tensor.dtype.bytes)
+        pitches = tensor.strides[:-1] if tensor.strides else tensor.shape[1:]
+        for pitch in pitches:
+            for symbol in [n for n in walk(pitch) if isinstance(n, Var)] if isinstance(pitch, Expr) else []:
+                if run > 1:
+                    text = f"{symbol.name} is a multiple of {run} (rows of `{tensor.name}` start at multiples of 16 bytes)"
+                    found.setdefault((symbol, run), Assumed(compare("eq", symbol % run, 0), text))
+    return kernel.with_(assumed=(*kernel.assumed, *found.values()))
+
+
+def inside_loop(facts: Facts, loop: For) -> Facts:
+    """The facts that hold in a loop's body."""
+    return facts.with_loop(loop.var, loop.start, loop.stop, loop.step)

@@ -1,0 +1,156 @@
+"""Layouts: where every fragment and shared tile lives.
+
+Strict constraints come first: the user's annotations, then what matrix instructions and the copy engine need. Then
+layouts are propagated along element loops, copies and reductions until nothing changes; what no one determined is
+chosen freely for wide accesses, in program order, propagating after each choice. An op that does not find a fragment in
+its own registers gets a converted copy of it, through shared memory. At the end every op is tied to one implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import LayoutError
+from ..ir.expr import Buffer
+from ..ir.kernel import Decision, Kernel
+from ..ir.node import Node, map_children, map_items, replace, rewrite, walk
+from ..ir.op import Choice, Impl, Op
+from ..ir.planned import Complete, Issue, Role
+from ..ir.stmt import Region, Stmt, whole
+from ..layout import SharedLayout, same
+from ..ops.copy import Copy
+from ..target import Target
+
+
+def layouts(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with `layouts` for all tiles and Issue/Complete in place of ops."""
+    choices: dict[Op, Choice] = dict(kernel.attrs["choices"])
+    threads = kernel.threads
+    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    known: dict[Buffer, Any] = dict(kernel.attrs.get("layouts", {}))
+    _shared(ops, choices, known)
+    _strict(ops, choices, known)
+    _propagate(ops, choices, known, threads)
+    for op in ops:
+        made = op.infer(choices[op].impls[0], known, threads, True)
+        new = {b: layout for b, layout in made.items() if b not in known}
+        if new:
+            known.update(new)
+            _propagate(ops, choices, known, threads)
+    for buffer in _buffers(kernel.body):
+        if buffer.space == "shared" and buffer not in known:
+            known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
+    body = tuple(_bind(role, choices, known, threads) for role in kernel.body)
+    decisions = tuple(_decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu")
+    return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions))
+
+
+def _buffers(body: Any) -> Iterator[Buffer]:
+    return (n for n in walk(body) if isinstance(n, Buffer))
+
+
+def _shared(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any]) -> None:
+    """The first layout of the first op's preference that all others accept too."""
+    wishes: dict[Buffer, list[tuple[Op, tuple[Any, ...]]]] = {}
+    for op in ops:
+        for buffer, wanted in choices[op].impls[0].layouts.items():
+            if buffer.space == "shared":
+                wishes.setdefault(buffer, []).append((op, wanted))
+    for buffer, lists in wishes.items():
+        candidates = [known[buffer]] if buffer in known else list(lists[0][1])
+        fitting = [c for c in candidates if all(any(c == w for w in wanted) for _, wanted in lists)]
+        if not fitting:
+            names = " and ".join(f"{op.name} ({choices[op].impls[0].name})" for op, _ in lists)
+            raise LayoutError(
+                f"no layout of `{buffer.name}` suits {names}",
+                rule="one shared tile has one layout",
+                fix="copy it to a second tile for one of them, or drop the annotation",
+                loc=lists[-1][0].loc,
+            )
+        known[buffer] = fitting[0]
+
+
+def _strict(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any]) -> None:
+    for op in ops:
+        for buffer, wanted in choices[op].impls[0].layouts.items():
+            if buffer.space == "fragment":
+                known.setdefault(buffer, wanted[0])
+
+
+def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any], threads: int) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for op in ops:
+            for buffer, layout in op.infer(choices[op].impls[0], known, threads, False).items():
+                if buffer not in known:
+                    known[buffer] = layout
+                    changed = True
+
+
+# --- tying ops to implementations -------------------------------------------------------------------------------------
+def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], threads: int) -> Any:
+    if isinstance(n, Op):
+        return _issue(n, choices[n].impls[0], known, threads)
+    if isinstance(n, Role) or isinstance(n, Stmt):
+        return map_children(n, lambda c: _bind(c, choices, known, threads) if isinstance(c, Stmt) else c)
+    return n
+
+
+def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[Stmt, ...]:
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for buffer, wanted in op.misfits(impl, known, threads):
+        other = Buffer(f"{buffer.name}_as_{op.name}", buffer.shape, buffer.dtype, "fragment", loc=op.loc)
+        known[other] = wanted
+        modes = {a.mode for a in op.effects() if a.buffer is buffer}
+        if modes != {"w"}:
+            before += _convert(buffer, other, known, op)
+        if modes != {"r"}:
+            after += _convert(other, buffer, known, op)
+        op = swap(op, buffer, other)
+        impl = _swap_layouts(impl, buffer, other)
+    asynchronous = impl.completion == "bytes"
+    done = () if asynchronous else (Complete(op, impl, loc=op.loc),)
+    return (*before, Issue(op, impl, loc=op.loc), *done, *after)
+
+
+def _convert(src: Buffer, dst: Buffer, known: dict[Buffer, Any], op: Op) -> list[Stmt]:
+    """The same elements under another layout, through a shared tile: right for every pair of layouts."""
+    if same(known[src], known[dst]):
+        return []
+    tile = Buffer(f"{src.name}_through", src.shape, src.dtype, "shared", loc=op.loc)
+    known[tile] = SharedLayout.padded(tuple(src.shape), max(1, 16 // src.dtype.bytes) if len(src.shape) > 1 else 0)
+    impl = Impl("vector", "lsu", detail={"staged": False})
+    copies = (Copy(whole(src), whole(tile), loc=op.loc), Copy(whole(tile), whole(dst), loc=op.loc))
+    return [s for c in copies for s in (Issue(c, impl, loc=op.loc), Complete(c, impl, loc=op.loc))]
+
+
+def swap(n: Any, old: Buffer, new: Buffer) -> Any:
+    """The node with one buffer for another."""
+
+    def change(m: Node) -> Node:
+        if m is old:
+            return new
+        if isinstance(m, Region) and m.buffer is old:
+            return replace(m, buffer=new)
+        return m
+
+    return rewrite(n, change)
+
+
+def _swap_layouts(impl: Impl, old: Buffer, new: Buffer) -> Impl:
+    from dataclasses import replace as changed
+
+    move = lambda d: {new if b is old else b: v for b, v in d.items()}  # noqa: E731
+    return changed(impl, layouts=move(impl.layouts), proxies=move(impl.proxies))
+
+
+def _decision(op: Op, choice: Choice) -> Decision:
+    refused = tuple((r.name, r.reason) for r in choice.refused)
+    operands = ", ".join(dict.fromkeys(a.buffer.name for a in op.effects()))
+    return Decision(f"{op.name}({operands})", choice.impls[0].name, "best of those possible", refused, op.loc)
+
+
+__all__ = ["layouts", "map_items", "swap"]

@@ -1,0 +1,172 @@
+"""From planned to thread level: every op is emitted by its implementation, channels become barriers and cursors, tiles
+become registers and shared storage. Nothing is decided here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InternalError
+from ..ir.arith import Facts
+from ..ir.expr import Buffer, Const, Expr, Special, compare
+from ..ir.instr import CommitGroup, Elect, Fence, Instr, SetRegs, Sync, WaitGroup
+from ..ir.kernel import Kernel
+from ..ir.node import replace, walk
+from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
+from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
+from ..ops.context import Context
+from ..ops.elementwise import Scope, emit_simt, expression
+from ..ops.loops import Nest
+from ..target import Target
+from .facts import kernel_facts
+from .place_sync import own_ring
+from .rings import Rings, barrier_buffers, barrier_inits
+
+
+def lower(kernel: Kernel, target: Target) -> Kernel:
+    """The thread-level kernel; shared storage still without offsets."""
+    storage = _shared_storage(kernel)
+    barriers = barrier_buffers(kernel.channels)
+    roles = [r for r in kernel.body if isinstance(r, Role)]
+    body: list[Stmt] = []
+    inits = barrier_inits(kernel.channels, barriers, {r.name: r.warps for r in roles})
+    if inits:
+        first = compare("eq", Special("thread"), 0)
+        ready = Sync("block", reason="barriers are initialised before anyone uses them")
+        body += [If(first, (*inits, Fence("mbarrier_init"))), ready]
+    created: list[Buffer] = []
+    maps: dict[Any, Any] = {}
+    names: dict[str, int] = {}
+    for role in roles:
+        ctx = Context(
+            target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
+            storage=dict(storage), maps=maps, names=names,
+        )  # fmt: skip
+        body.append(_Lowering(ctx, role, barriers).role())
+        created += ctx.created
+    buffers = (*dict.fromkeys(storage.values()), *barriers.values(), *created)
+    return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()))
+
+
+def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:
+    """A flat shared buffer for each tile, its versions behind one another."""
+    out: dict[Buffer, Buffer] = {}
+    names: dict[str, int] = {}
+    for n in walk(kernel.body):
+        if isinstance(n, Buffer) and n.space == "shared" and n not in out:
+            size = kernel.layouts[n].size * kernel.versions.get(n, 1)
+            seen = names.get(n.name, 0)
+            names[n.name] = seen + 1
+            attrs = (("alignment", kernel.layouts[n].alignment),)
+            out[n] = Buffer(n.name if not seen else f"{n.name}_{seen}", (size,), n.dtype, "shared", attrs=attrs, loc=n.loc)
+    return out
+
+
+class _Lowering:
+    """Walks one role."""
+
+    def __init__(self, ctx: Context, role: Role, barriers: dict[tuple[str, str], Buffer]) -> None:
+        self.ctx, self._role = ctx, role
+        self.rings = Rings(ctx, barriers)
+
+    def role(self) -> Role:
+        loads_only = self._role.name == "load"
+        self.ctx.single = loads_only
+        inside = self.body(self._role.body)
+        inside = (*self.rings.start(), *inside)
+        if loads_only:
+            inside = (Elect("role", inside),)
+        if self._role.registers is not None:
+            direction = "dec" if loads_only else "inc"
+            inside = (SetRegs(self._role.registers, direction), *inside)
+        return replace(self._role, body=inside)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        version, facts = dict(self.ctx.version), self.ctx.facts
+        out: list[Stmt] = []
+        for s in body:
+            out += self.statement(s)
+        self.ctx.version, self.ctx.facts = version, facts
+        return tuple(out)
+
+    def statement(self, s: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(s, Issue):
+            return self._issue(s)
+        if isinstance(s, Complete):
+            return self._complete(s)
+        if isinstance(s, (Acquire, Commit, Wait, Release)):
+            return self._channel(s)
+        if isinstance(s, For):
+            return self._for(s)
+        if isinstance(s, If):
+            pre, cond = self._expression(s.cond)
+            cond = self.ctx.facts.simplify(cond)
+            if isinstance(cond, Const):
+                return (*pre, *self.body(s.then if cond.value else s.orelse))
+            return (*pre, replace(s, cond=cond, then=self.body(s.then), orelse=self.body(s.orelse)))
+        if isinstance(s, While):
+            pre, cond = self._expression(s.cond)
+            if pre:
+                raise InternalError("the condition of a while loop reads memory", loc=s.loc)
+            return (replace(s, cond=cond, body=self.body(s.body)),)
+        if isinstance(s, Let):
+            return self._let(s)
+        if isinstance(s, Alloc):
+            return ()
+        if isinstance(s, (Instr, Break, Continue)):
+            return (s,)
+        return emit_simt(s, self.ctx)
+
+    def _issue(self, s: Issue) -> tuple[Stmt, ...]:
+        made = s.op.issue(s.impl, self.ctx)
+        if s.impl.completion == "group" and s.impl.engine == "lsu" and not s.impl.detail.get("ring"):
+            made = (*made, CommitGroup("copy", loc=s.loc))
+        return made if s.pred is None else (If(s.pred, made, loc=s.loc),)
+
+    def _complete(self, s: Complete) -> tuple[Stmt, ...]:
+        if s.impl.completion == "group" and s.impl.engine == "lsu":
+            return (WaitGroup("copy", s.pending, loc=s.loc),)
+        if s.pending:
+            return s.op.complete(s.impl, self.ctx, s.pending)  # type: ignore[call-arg]
+        return s.op.complete(s.impl, self.ctx)
+
+    def _channel(self, s: Any) -> tuple[Stmt, ...]:
+        own = self._own(s.channel)
+        if isinstance(s, Acquire):
+            return self.rings.acquire(s, own)
+        if isinstance(s, Commit):
+            return self.rings.commit(s)
+        return self.rings.wait(s, own) if isinstance(s, Wait) else self.rings.release(s, own)
+
+    def _own(self, channel: Channel) -> bool:
+        return own_ring(channel, self._role)
+
+    def _for(self, s: For) -> tuple[Stmt, ...]:
+        pre, parts = [], []
+        for e in (s.start, s.stop, s.step):
+            before, made = self._expression(e)
+            pre += before
+            parts.append(self.ctx.facts.simplify(made))
+        start, stop, step = parts
+        facts = self.ctx.facts
+        self.ctx.facts = facts.with_loop(s.var, start, stop, step)
+        body = self.body(s.body)
+        self.ctx.facts = facts
+        kind = s.kind if s.kind in ("unroll", "vector") else "serial"
+        return (*pre, replace(s, start=start, stop=stop, step=step, body=body, kind=kind))
+
+    def _let(self, s: Let) -> tuple[Stmt, ...]:
+        pre, value = self._expression(s.value)
+        value = self.ctx.facts.simplify(value) if value.dtype.is_int else value
+        if value.dtype.is_int:
+            low, high = self.ctx.facts.range(value)
+            facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
+            facts.ranges[s.var], facts.divisors[s.var] = (low, high), self.ctx.facts.divisor(value) or 1
+            self.ctx.facts = facts
+        return (*pre, replace(s, value=value))
+
+    def _expression(self, e: Expr) -> tuple[list[Stmt], Expr]:
+        scope = Scope(self.ctx, Nest((), (), (), ()), None, {})
+        made = expression(e, scope)
+        return scope.pre, made
+
+

@@ -1,0 +1,140 @@
+"""Where threads of a role must meet: a walk over each role's statements that remembers which shared tiles have been read
+and written since the last meeting, and puts a Sync (with a proxy fence where the copy engine or wgmma is involved) in
+front of the statement that would race.
+
+Loops are walked twice, the second time with what their own end leaves behind, so hazards across trips are met too.
+Channels protect their own tiles: a Wait that meets the role counts as a meeting, Acquire is a write that is about to
+happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.effects import accesses
+from ..ir.expr import Buffer
+from ..ir.instr import Fence, Sync
+from ..ir.kernel import Kernel
+from ..ir.node import replace
+from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
+from ..ir.stmt import For, If, Stmt, While
+from ..target import Target
+
+
+@dataclass
+class Pending:
+    """Accesses to shared tiles since the last meeting of the role: buffer → proxies."""
+
+    reads: dict[Buffer, set[str]] = field(default_factory=dict)
+    writes: dict[Buffer, set[str]] = field(default_factory=dict)
+
+    def copy(self) -> Pending:
+        return Pending({b: set(p) for b, p in self.reads.items()}, {b: set(p) for b, p in self.writes.items()})
+
+    def merge(self, other: Pending) -> Pending:
+        out = self.copy()
+        for mine, theirs in ((out.reads, other.reads), (out.writes, other.writes)):
+            for buffer, proxies in theirs.items():
+                mine.setdefault(buffer, set()).update(proxies)
+        return out
+
+    def clear(self) -> None:
+        self.reads.clear()
+        self.writes.clear()
+
+
+def place_sync(kernel: Kernel, target: Target) -> Kernel:
+    """Sync and Fence statements put in; each names the hazard that it serves."""
+    fences = target.has("proxy_fence")
+    return kernel.with_(body=tuple(_role(r, fences) if isinstance(r, Role) else r for r in kernel.body))
+
+
+def _role(role: Role, fences: bool) -> Role:
+    return replace(role, body=_body(role.body, Pending(), role, fences))
+
+
+def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, fences: bool) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, (For, While)):
+            trial = pending.copy()
+            _body(s.body, trial, role, fences)
+            entry = pending.merge(trial)
+            inner = _body(s.body, entry, role, fences)
+            pending.reads, pending.writes = pending.merge(entry).reads, pending.merge(entry).writes
+            out.append(replace(s, body=inner))
+            continue
+        if isinstance(s, If):
+            other = pending.copy()
+            then, orelse = _body(s.then, pending, role, fences), _body(s.orelse, other, role, fences)
+            joined = pending.merge(other)
+            pending.reads, pending.writes = joined.reads, joined.writes
+            out.append(replace(s, then=then, orelse=orelse))
+            continue
+        out += _before(s, pending, role, fences)
+        out.append(s)
+        _note(s, pending, role)
+    return tuple(out)
+
+
+def own_ring(channel: Channel, role: Role) -> bool:
+    """True when the role feeds and empties this channel itself."""
+    return channel.producer == role.name and channel.consumers == (role.name,)
+
+
+def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
+    """(buffer, writes, proxy) of the shared tiles a statement is about to touch."""
+    if isinstance(s, Acquire):
+        if not own_ring(s.channel, role):
+            return []
+        proxy = "async" if s.channel.completion == "bytes" else "generic"
+        return [(b, True, proxy) for b in s.channel.buffers]
+    if isinstance(s, (Commit, Wait, Release)):
+        return []
+    if isinstance(s, (Issue, Complete)):
+        # A copy staged in registers touches its shared tile when it completes; every other op when it is issued.
+        if bool(s.impl.detail.get("staged")) is isinstance(s, Issue):
+            return []
+        if s.impl.completion == "bytes" or s.impl.detail.get("ring"):
+            return []  # its channel's Acquire and Wait answer for the tile
+    proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else {}
+    found = []
+    for a in accesses(s.op if isinstance(s, Complete) else s):
+        if a.buffer.space == "shared":
+            proxy = proxies.get(a.buffer, "generic")
+            found += [(a.buffer, False, proxy)] if a.reads else []
+            found += [(a.buffer, True, proxy)] if a.writes else []
+    return found
+
+
+def _before(s: Stmt, pending: Pending, role: Role, fences: bool) -> list[Stmt]:
+    fence, reason = False, ""
+    for buffer, writes, proxy in _touched(s, role):
+        earlier = pending.writes.get(buffer, set())
+        if earlier:
+            reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}"
+            fence |= proxy == "async" and "generic" in earlier
+        if writes and pending.reads.get(buffer):
+            reason = reason or f"`{buffer.name}` is still being read when this writes it"
+    if not reason:
+        return []
+    made: list[Stmt] = []
+    if fence and fences:
+        made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
+    made.append(Sync("role", reason=reason, loc=s.loc))
+    pending.clear()
+    return made
+
+
+def _note(s: Stmt, pending: Pending, role: Role) -> None:
+    if isinstance(s, Wait):
+        if own_ring(s.channel, role) and s.channel.completion in ("group", "none"):
+            pending.clear()  # lowered to a wait and a meeting of the role
+        return
+    if isinstance(s, Sync):
+        pending.clear()
+        return
+    if isinstance(s, Acquire):
+        return
+    for buffer, writes, proxy in _touched(s, role):
+        (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)

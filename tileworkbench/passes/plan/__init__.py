@@ -1,0 +1,1 @@
+"""Planning: which role does what, through which channels, in which order."""

@@ -1,0 +1,146 @@
+"""Channels on the machine: full and empty barriers, and a cursor per role that counts every use.
+
+A cursor is (index of the version, how often the ring has gone round). The parity to wait for is the round's last bit, so
+it never depends on a loop variable; the round itself is the absolute count that the thread machine checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.dtype import DTYPES, INT32
+from ..ir.expr import Buffer, Expr, Load, Var, compare, const, select
+from ..ir.instr import Bar, BarArrive, BarInit, BarWait, CommitGroup, Elect, Sync, WaitGroup
+from ..ir.planned import Acquire, Channel, Commit, Release, Wait
+from ..ir.stmt import ONE, ZERO, Let, Stmt, Store
+from ..ops.context import Context
+
+
+@dataclass
+class Cursor:
+    """One role's place in a ring: registers (index, round)."""
+
+    registers: Buffer
+    depth: int
+
+    @property
+    def index(self) -> Expr:
+        return Load(self.registers, (ZERO,)) if self.depth > 1 else ZERO
+
+    @property
+    def round(self) -> Expr:
+        return Load(self.registers, (ONE,))
+
+    def start(self) -> tuple[Stmt, ...]:
+        return tuple(Store(self.registers, (const(i),), ZERO) for i in range(2))
+
+    def step(self) -> tuple[Stmt, ...]:
+        if self.depth == 1:
+            return (Store(self.registers, (ONE,), self.round + 1),)
+        wraps = compare("eq", self.index, self.depth - 1)
+        return (
+            Store(self.registers, (ONE,), select(wraps, self.round + 1, self.round)),
+            Store(self.registers, (ZERO,), select(wraps, 0, self.index + 1)),
+        )
+
+
+class Rings:
+    """Barriers and cursors of all channels of a kernel, as one role sees them."""
+
+    def __init__(self, ctx: Context, barriers: dict[tuple[str, str], Buffer]) -> None:
+        self.ctx, self.barriers = ctx, barriers
+        self.cursors: dict[tuple[Channel, str], Cursor] = {}
+        self.held: dict[Channel, Expr] = {}
+
+    def cursor(self, channel: Channel, side: str) -> Cursor:
+        key = (channel, side)
+        if key not in self.cursors:
+            registers = self.ctx.registers(f"{channel.name}_{side}", 2, INT32)
+            self.cursors[key] = Cursor(registers, channel.depth)
+        return self.cursors[key]
+
+    def start(self) -> tuple[Stmt, ...]:
+        """Initial values of every cursor that was used."""
+        return tuple(s for c in self.cursors.values() for s in c.start())
+
+    def barrier(self, channel: Channel, kind: str) -> Buffer:
+        return self.barriers[(channel.name, kind)]
+
+    def _take(self, channel: Channel, side: str) -> tuple[Expr, tuple[Stmt, ...]]:
+        """The version that the cursor points at, bound to a name, and the step to the next."""
+        cursor = self.cursor(channel, side)
+        if channel.depth == 1:
+            version: Expr = ZERO
+            bind: tuple[Stmt, ...] = ()
+        else:
+            var = Var(self.ctx.name(f"{channel.name}_v"))
+            self.ctx.facts = self.ctx.facts.with_range(var, 0, channel.depth - 1)
+            version, bind = var, (Let(var, cursor.index),)
+        for buffer in channel.buffers:
+            self.ctx.version[buffer] = version
+        return version, bind
+
+    def acquire(self, s: Acquire, own: bool) -> tuple[Stmt, ...]:
+        channel = s.channel
+        cursor = self.cursor(channel, "put")
+        version, bind = self._take(channel, "put")
+        out: list[Stmt] = [*bind]
+        if channel.completion == "bytes":
+            if not own:
+                parity, reason = (cursor.round + 1) & 1, f"consumers have released this version of {channel.name}"
+                empty = Bar(self.barrier(channel, "empty"), version)
+                out.append(BarWait(empty, parity, cursor.round - 1, reason, loc=s.loc))
+            full = Bar(self.barrier(channel, "full"), version)
+            self.ctx.bar = full
+            out += self.ctx.elect(BarArrive(full, channel.bytes, reason=f"{channel.name} is being filled", loc=s.loc))
+        return (*out, *cursor.step())
+
+    def commit(self, s: Commit) -> tuple[Stmt, ...]:
+        self.ctx.bar = None
+        return (CommitGroup("copy", loc=s.loc),) if s.channel.completion == "group" else ()
+
+    def wait(self, s: Wait, own: bool) -> tuple[Stmt, ...]:
+        channel = s.channel
+        cursor = self.cursor(channel, "get")
+        version, bind = self._take(channel, "get")
+        self.held[channel] = version
+        meet = Sync("role", reason=f"every thread's part of {channel.name} has arrived", loc=s.loc)
+        if channel.completion == "bytes":
+            full = Bar(self.barrier(channel, "full"), version)
+            arrived = (BarWait(full, cursor.round & 1, cursor.round, f"{channel.name} is full", loc=s.loc),)
+        elif channel.completion == "group":
+            arrived = (WaitGroup("copy", s.ahead, loc=s.loc), meet)  # type: ignore[assignment]
+        else:
+            arrived = (meet,)  # type: ignore[assignment]
+        return (*bind, *arrived, *cursor.step())
+
+    def release(self, s: Release, own: bool) -> tuple[Stmt, ...]:
+        if own:
+            return ()
+        empty = Bar(self.barrier(s.channel, "empty"), self.held[s.channel])
+        arrive = BarArrive(empty, reason=f"this warp is done with {s.channel.name}", loc=s.loc)
+        return (Sync("warp", reason=f"all lanes are done with {s.channel.name}", loc=s.loc), Elect("warp", (arrive,)))
+
+
+def barrier_buffers(channels: tuple[Channel, ...]) -> dict[tuple[str, str], Buffer]:
+    """Full (and, between roles, empty) barriers of each byte-counted channel, one per version."""
+    out: dict[tuple[str, str], Buffer] = {}
+    for channel in channels:
+        if channel.completion != "bytes":
+            continue
+        kinds = ("full",) if channel.consumers == (channel.producer,) else ("full", "empty")
+        for kind in kinds:
+            out[(channel.name, kind)] = Buffer(f"{channel.name}_{kind}", (channel.depth,), DTYPES["uint64"], "barrier")
+    return out
+
+
+def barrier_inits(channels: tuple[Channel, ...], barriers: dict[tuple[str, str], Buffer], warps: dict[str, int]) -> tuple[Stmt, ...]:
+    """One arrival (the producer's, with bytes) fills a version; one arrival a consumer warp empties it."""
+    out: list[Stmt] = []
+    for channel in channels:
+        for kind in ("full", "empty"):
+            buffer = barriers.get((channel.name, kind))
+            count = 1 if kind == "full" else sum(warps[c] for c in channel.consumers)
+            if buffer is not None:
+                out += [BarInit(Bar(buffer, const(i)), count, loc=channel.loc) for i in range(channel.depth)]
+    return tuple(out)

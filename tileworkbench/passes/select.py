@@ -1,0 +1,48 @@
+"""Asks every op how it can be done on this target, and keeps the ranked answers beside the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..ir.arith import Facts
+from ..ir.kernel import Kernel
+from ..ir.node import Node, children
+from ..ir.op import Choice, Op
+from ..ir.stmt import For, If
+from ..target import Target
+from .facts import inside_loop, kernel_facts
+
+Choices = Mapping[Op, Choice]
+
+
+def ops_with_facts(body: Any, facts: Facts) -> Iterator[tuple[Op, Facts]]:
+    """Every op below `body` with what is known where it stands."""
+    if isinstance(body, tuple):
+        for s in body:
+            yield from ops_with_facts(s, facts)
+    elif isinstance(body, Op):
+        yield body, facts
+    elif isinstance(body, For):
+        yield from ops_with_facts(body.body, inside_loop(facts, body))
+    elif isinstance(body, If):
+        yield from ops_with_facts(body.then, facts)
+        yield from ops_with_facts(body.orelse, facts)
+    elif isinstance(body, Node):
+        for child in children(body):
+            yield from ops_with_facts(child, facts)
+
+
+def check_ops(kernel: Kernel, target: Target) -> Kernel:
+    """Every op's own rules, before any rewrite blurs the lines."""
+    for op, _ in ops_with_facts(kernel.body, Facts()):
+        op.check()
+    return kernel
+
+
+def select(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with `attrs["choices"]`: op → ranked implementations and refusals."""
+    warps = -(-kernel.threads // target.arch.warp_size)
+    facts = kernel_facts(kernel, target)
+    choices: dict[Op, Choice] = {op: op.impls(known, target, warps) for op, known in ops_with_facts(kernel.body, facts)}
+    return kernel.with_(attrs={**kernel.attrs, "choices": choices})

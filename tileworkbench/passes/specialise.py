@@ -1,0 +1,245 @@
+"""Roles: a kernel whose pipelined loops are fed by the copy engine gets a warp that only loads.
+
+The load role keeps the loops, branches and scalars that its copies need; everything else is the compute role's. Each
+group of copies that is first and last used by the same statements becomes one channel: the load role acquires and
+commits it, the compute role waits for it before the first use and releases it after the last. A kernel that cannot be
+split so keeps one role, and the reason is noted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.effects import accesses
+from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.kernel import Kernel
+from ..ir.node import replace, walk
+from ..ir.op import Choice, Impl, Op
+from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
+from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, While
+from ..target import Target
+
+LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
+MAIN = "main"
+COMPUTE, LOAD = "compute", "load"
+
+
+@dataclass
+class Site:
+    """Copies that one body issues together; they become one channel."""
+
+    loads: list[Op]
+    first: int
+    last: int
+
+
+@dataclass
+class Plan:
+    """What is decided while the body is walked."""
+
+    choices: dict[Op, Choice]
+    roles: tuple[str, str]
+    channels: dict[tuple[Buffer, ...], Channel] = field(default_factory=dict)
+    refusal: str = ""
+
+
+def best(choices: dict[Op, Choice], op: Op) -> Impl:
+    return choices[op].impls[0]
+
+
+def is_load(choices: dict[Op, Choice], s: Stmt) -> bool:
+    """A copy whose completion is counted in bytes on a barrier."""
+    return isinstance(s, Op) and best(choices, s).completion == "bytes"
+
+
+def specialise(kernel: Kernel, target: Target) -> Kernel:
+    """One role, or load and compute."""
+    choices = dict(kernel.attrs["choices"])
+    lanes = target.arch.warp_size
+    warps = -(-kernel.threads // lanes)
+    reason = _why_not(kernel, target, choices)
+    split = not reason
+    plan = Plan(choices, (LOAD, COMPUTE) if split else (MAIN, MAIN))
+    consumer = _consume(kernel.body, plan, 1, split)
+    if split and not plan.refusal:
+        producer = _prune(_produce(kernel.body, plan), plan)
+        roles = (
+            Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps), loc=kernel.loc),
+            Role(COMPUTE, 0, warps, consumer, _compute_registers(warps), loc=kernel.loc),
+        )
+        return _finish(kernel, roles, plan, (warps + LOAD_WARPS) * lanes, ())
+    if split:
+        reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN))
+        consumer = _consume(kernel.body, plan, 1, False)
+    role = Role(MAIN, 0, warps, consumer, None, loc=kernel.loc)
+    notes = (f"one role: {reason}",) if reason else ()
+    return _finish(kernel, (role,), plan, warps * lanes, notes)
+
+
+def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, notes: tuple[str, ...]) -> Kernel:
+    return kernel.with_(
+        level="planned", body=roles, channels=tuple(plan.channels.values()), launch_threads=threads,
+        notes=(*kernel.notes, *notes),
+    )  # fmt: skip
+
+
+def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
+    """Why this kernel keeps one role, or an empty text."""
+    if not (target.has("setmaxnreg") and target.has("wgmma")):
+        return f"{target.name} does not move registers between warpgroups"
+    if kernel.attrs.get("no_specialise"):
+        return "warp specialisation was turned off"
+    warps = -(-kernel.threads // target.arch.warp_size)
+    if warps % 4 or kernel.threads + LOAD_WARPS * target.arch.warp_size > target.arch.max_threads:
+        return f"{kernel.threads} threads are no whole warpgroups, or leave no room for a load role"
+    loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
+    if not any(is_load(choices, n) for loop in loops for n in walk(loop.body)):
+        return "no pipelined loop is fed by the copy engine"
+    if kernel.thread_vars and any(n in kernel.thread_vars for n in walk(kernel.body)):
+        return "the kernel uses thread indices itself"
+    return ""
+
+
+def _load_registers(warps: int) -> int:
+    return 24 if warps <= 8 else 32
+
+
+def _compute_registers(warps: int) -> int | None:
+    return {4: 240, 8: 240, 12: 160}.get(warps)
+
+
+# --- the compute side -------------------------------------------------------------------------------------------------
+def _consume(body: tuple[Stmt, ...], plan: Plan, depth: int, split: bool) -> tuple[Stmt, ...]:
+    """The body without its loads (they stay, between Acquire and Commit, when there is one role), waits and releases
+    put in."""
+    sites = _sites(body, plan)
+    out: list[Stmt] = []
+    for i, s in enumerate(body):
+        starting = [site for site in sites if body[i] is site.loads[0]]
+        for site in starting:
+            if not split:
+                channel = _channel(site, plan, depth)
+                out += [Acquire(channel, loc=s.loc), *site.loads, Commit(channel, loc=s.loc)]
+        out += [Wait(_channel(site, plan, depth), loc=s.loc) for site in sites if site.first == i]
+        if not is_load(plan.choices, s):
+            out.append(_inner(s, plan, split))
+        out += [Release(_channel(site, plan, depth), loc=s.loc) for site in sites if site.last == i]
+    return tuple(out)
+
+
+def _inner(s: Stmt, plan: Plan, split: bool) -> Stmt:
+    if isinstance(s, For):
+        depth = max(1, int(s.attr("num_stages", 1) or 1)) if s.kind == "pipelined" else 1
+        return replace(s, body=_consume(s.body, plan, depth, split))
+    if isinstance(s, If):
+        return replace(s, then=_consume(s.then, plan, 1, split), orelse=_consume(s.orelse, plan, 1, split))
+    if isinstance(s, While):
+        return replace(s, body=_consume(s.body, plan, 1, split))
+    return s
+
+
+def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:
+    """Groups of loads of this body, by their first and last use after them in it."""
+    sites: list[Site] = []
+    for i, s in enumerate(body):
+        if not is_load(plan.choices, s):
+            continue
+        buffer = s.dst.buffer  # type: ignore[attr-defined]
+        users = [
+            j for j in range(i + 1, len(body))
+            if not is_load(plan.choices, body[j]) and any(a.buffer is buffer for a in accesses(body[j]))
+        ]  # fmt: skip
+        again = [j for j in range(i + 1, len(body)) if is_load(plan.choices, body[j]) and body[j].dst.buffer is buffer]  # type: ignore[attr-defined]
+        if again:
+            users = [j for j in users if j < again[0]]
+        first, last = (users[0], users[-1]) if users else (i, i)
+        near = sites[-1] if sites else None
+        together = near and (near.first, near.last) == (first, last) and not any(
+            not is_load(plan.choices, body[j]) for j in range(body.index(near.loads[0]), i)
+        )  # fmt: skip
+        if together:
+            near.loads.append(s)  # type: ignore[union-attr]
+        else:
+            sites.append(Site([s], first, last))
+    return sites
+
+
+def _channel(site: Site, plan: Plan, depth: int) -> Channel:
+    buffers = tuple(op.dst.buffer for op in site.loads)  # type: ignore[attr-defined]
+    made = plan.channels.get(buffers)
+    if made is None:
+        clash = [c for c in plan.channels.values() if set(c.buffers) & set(buffers)]
+        if clash:
+            plan.refusal = f"`{buffers[0].name}` is loaded in different groups"
+        nbytes = sum(best(plan.choices, op).bytes for op in site.loads)
+        name = "_".join(b.name for b in buffers)
+        made = Channel(name, buffers, depth, plan.roles[0], (plan.roles[1],), "bytes", nbytes, loc=site.loads[0].loc)
+        plan.channels[buffers] = made
+    return made
+
+
+# --- the load side ----------------------------------------------------------------------------------------------------
+def _produce(body: tuple[Stmt, ...], plan: Plan) -> tuple[Stmt, ...]:
+    """Loads with their channels, and the control flow and scalars around them."""
+    sites = {site.loads[0]: site for site in _sites(body, plan)}
+    out: list[Stmt] = []
+    for s in body:
+        if s in sites:
+            channel = _channel(sites[s], plan, 1)
+            out += [Acquire(channel, loc=s.loc), *sites[s].loads, Commit(channel, loc=s.loc)]
+        elif isinstance(s, (For, While)):
+            inner = _produce(s.body, plan)
+            if any(isinstance(n, Acquire) for n in walk(inner)):
+                if isinstance(s, While) or any(isinstance(n, (Break, Continue)) for n in walk(s.body)):
+                    plan.refusal = "a loop with loads has a run-time end (while, break or continue)"
+                out.append(replace(s, body=inner))
+        elif isinstance(s, If):
+            then, orelse = _produce(s.then, plan), _produce(s.orelse, plan)
+            if any(isinstance(n, Acquire) for n in walk((*then, *orelse))):
+                out.append(replace(s, then=then, orelse=orelse))
+        elif isinstance(s, Let):
+            out.append(s)
+    return tuple(out)
+
+
+def _prune(body: tuple[Stmt, ...], plan: Plan) -> tuple[Stmt, ...]:
+    """Drops scalars that no copy needs; refuses scalars that come from tiles."""
+    used: set[Var] = set()
+
+    def need(n: object) -> None:
+        for e in walk(n):  # type: ignore[arg-type]
+            if isinstance(e, Var):
+                used.add(e)
+            elif isinstance(e, Load) and e.buffer.space != "global":
+                plan.refusal = plan.refusal or f"a load depends on `{e.buffer.name}`, which the load role does not have"
+
+    def go(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for s in reversed(stmts):
+            if isinstance(s, Let):
+                if s.var not in used:
+                    continue
+                need(s.value)
+            elif isinstance(s, For):
+                inner = go(s.body)
+                need(s.start), need(s.stop), need(s.step)
+                s = replace(s, body=inner)
+            elif isinstance(s, If):
+                then, orelse = go(s.then), go(s.orelse)
+                need(s.cond)
+                s = replace(s, then=then, orelse=orelse)
+            elif not isinstance(s, (Acquire, Commit, Alloc)):
+                for e in _expressions(s):
+                    need(e)
+            out.append(s)
+        return tuple(reversed(out))
+
+    return go(body)
+
+
+def _expressions(s: Stmt) -> list[Expr]:
+    if isinstance(s, Eval):
+        return [s.value]
+    if isinstance(s, Op):
+        return [e for region in (s.src, s.dst) for e in region.starts]  # type: ignore[attr-defined]
+    return []
