@@ -67,3 +67,15 @@ def test_fragment_register_is_found() -> None:
     """Row group of an accumulator: the register digit must come out of the row's arithmetic."""
     row = K * 64 + (T // 32) * 16 + R * 8 + (T % 32) // 4
     assert Facts(LIMITS).simplify(row // 8 % 2) is R
+
+
+def test_assumptions_bound_a_variable() -> None:
+    facts = Facts(LIMITS)
+    for cond, expected in (
+        (compare("lt", K + 2, 8), (-5, 5)),
+        (compare("ge", K, 3), (3, 100)),
+        (compare("gt", 7, K), (-5, 6)),
+        (compare("le", const(2) - K, 0), (2, 100)),
+        (compare("eq", K, 9), (9, 9)),
+    ):
+        assert facts.assuming(cond).range(K) == expected

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .dtype import BOOL
+from .dtype import BOOL, INT32
 from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, as_expr, binary, const, same
 from .node import map_children
 from .stmt import ZERO
@@ -40,6 +40,29 @@ class Facts:
         elif not isinstance(step, Const) or step.value < 0:
             more.ranges[var] = UNKNOWN
         return more
+
+    def assuming(self, cond: Expr) -> Facts:
+        """These facts where `cond` holds, as far as it bounds a single variable."""
+        if isinstance(cond, Binary) and cond.op == "land":
+            return self.assuming(cond.a).assuming(cond.b)
+        if not isinstance(cond, Compare) or not cond.a.dtype.is_int or cond.op not in ("lt", "le", "gt", "ge", "eq"):
+            return self
+        terms = linear(linear_difference(cond.a, cond.b, self))
+        atoms = [a for a in terms if a is not None]
+        if len(atoms) != 1 or not isinstance(atoms[0], Var) or abs(terms[atoms[0]]) != 1:
+            return self
+        var, sign, offset = atoms[0], terms[atoms[0]], terms.get(None, 0)
+        low, high = self.range(var)
+        upper = {"lt": -1, "le": 0, "eq": 0}.get(cond.op)  # sign·var + offset <= upper
+        lower = {"gt": 1, "ge": 0, "eq": 0}.get(cond.op)  # sign·var + offset >= lower
+        if sign < 0:
+            upper, lower = (None if lower is None else -lower), (None if upper is None else -upper)
+            offset = -offset
+        if upper is not None:
+            high = min(high, upper - offset)
+        if lower is not None:
+            low = max(low, lower - offset)
+        return self.with_range(var, low, high)
 
     # --- ranges -------------------------------------------------------------------------------------------------------
     def range(self, e: Any) -> Range:
@@ -214,6 +237,10 @@ class Facts:
         if e.op == "floormod":
             if 0 <= low and high < n:
                 return remainder
+            split = self._split(rest, n)
+            if split is not None:  # (g·a + r) % (g·m) = g·(a % m) + r for 0 <= r < g
+                g, a, r = split
+                return self._division("floormod", rebuild(a, e.dtype), n // g) * g + rebuild(r, e.dtype)
             nested = self._nested_mod(remainder, n)
             return binary("floormod", remainder, const(n, e.dtype)) if nested is None else nested
         quotient = rebuild({a: f // n for a, f in whole.items() if f % n == 0}, e.dtype)
@@ -222,14 +249,34 @@ class Facts:
                 quotient = quotient + binary("floordiv", rebuild({atom: factor}, e.dtype), const(n, e.dtype))
         if 0 <= low and high < n:
             return quotient
+        split = self._split(rest, n)
+        if split is not None:  # (g·a + r) // (g·m) = a // m for 0 <= r < g
+            g, a, _ = split
+            return quotient + self._division("floordiv", rebuild(a, e.dtype), n // g)
         return quotient + self._nested_div(remainder, n)
+
+    def _division(self, op: str, a: Expr, n: int) -> Expr:
+        return self._simplify_division(Binary(op, a, const(n, a.dtype), dtype=a.dtype), n) if n > 1 else (
+            a if op == "floordiv" else const(0, a.dtype)
+        )
+
+    def _split(self, terms: Mapping[Expr | None, int], n: int) -> tuple[int, dict[Expr | None, int], dict[Expr | None, int]] | None:
+        """(g, a, r) with terms = g·a + r, g > 1 a divisor of n, 0 <= r < g."""
+        for g in sorted({math.gcd(f, n) for a, f in terms.items() if a is not None}, reverse=True):
+            if g <= 1:
+                return None
+            high = {a: f // g for a, f in terms.items() if a is not None and f % g == 0}
+            low = {a: f for a, f in terms.items() if a is not None and f % g}
+            offset = terms.get(None, 0)
+            high[None], low[None] = offset // g, offset % g
+            bounds = self.range(rebuild(low, INT32))
+            if 0 <= bounds[0] and bounds[1] < g:
+                return g, high, low
+        return None
 
     def _nested_div(self, e: Expr, n: int) -> Expr:
         if isinstance(e, Binary) and e.op == "floordiv" and isinstance(e.b, Const) and e.b.value > 0:
             return binary("floordiv", e.a, const(int(e.b.value) * n, e.dtype))
-        g = math.gcd(*[f for a, f in linear(e).items()], n) if not isinstance(e, Const) else 1
-        if g > 1:  # divide numerator and denominator by what they share
-            return binary("floordiv", rebuild({a: f // g for a, f in linear(e).items()}, e.dtype), const(n // g, e.dtype))
         return binary("floordiv", e, const(n, e.dtype))
 
     def _nested_mod(self, e: Expr, n: int) -> Expr | None:

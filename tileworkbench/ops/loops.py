@@ -88,11 +88,12 @@ def _uses(n: Any, inner: tuple[For, ...]) -> Iterator[Use]:
 def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
     """Which loop dimension each index is, when all indices are different plain loop variables over whole dimensions."""
     dims = []
+    places = {v: d for d, v in enumerate(nest.vars)}  # `==` on variables builds IR, so tuples cannot be searched
     for index, extent in zip(use.indices, use.buffer.shape, strict=True):
         if isinstance(index, Const) and index.value == 0 and extent == 1:
             dims.append(-1)
-        elif isinstance(index, Var) and index in nest.vars and nest.extents[nest.vars.index(index)] == extent:
-            dims.append(nest.vars.index(index))
+        elif isinstance(index, Var) and index in places and nest.extents[places[index]] == extent:
+            dims.append(places[index])
         else:
             return None
     real = [d for d in dims if d >= 0]

@@ -43,7 +43,8 @@ def layouts(kernel: Kernel, target: Target) -> Kernel:
             known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
     body = tuple(_bind(role, choices, known, threads) for role in kernel.body)
     decisions = tuple(_decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu")
-    return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions))
+    attrs = {k: v for k, v in kernel.attrs.items() if k != "choices"}
+    return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions), attrs=attrs)
 
 
 def _buffers(body: Any) -> Iterator[Buffer]:

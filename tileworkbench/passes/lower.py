@@ -102,7 +102,11 @@ class _Lowering:
             cond = self.ctx.facts.simplify(cond)
             if isinstance(cond, Const):
                 return (*pre, *self.body(s.then if cond.value else s.orelse))
-            return (*pre, replace(s, cond=cond, then=self.body(s.then), orelse=self.body(s.orelse)))
+            facts = self.ctx.facts
+            self.ctx.facts = facts.assuming(cond)
+            then = self.body(s.then)
+            self.ctx.facts = facts
+            return (*pre, replace(s, cond=cond, then=then, orelse=self.body(s.orelse)))
         if isinstance(s, While):
             pre, cond = self._expression(s.cond)
             if pre:

@@ -82,10 +82,16 @@ def own_ring(channel: Channel, role: Role) -> bool:
     return channel.producer == role.name and channel.consumers == (role.name,)
 
 
+def _meets_each_trip(channel: Channel) -> bool:
+    """A ring of several versions whose Wait is a meeting of the role: the version that Acquire takes was last read before
+    that meeting."""
+    return channel.depth >= 2 and channel.completion in ("group", "none")
+
+
 def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
     """(buffer, writes, proxy) of the shared tiles a statement is about to touch."""
     if isinstance(s, Acquire):
-        if not own_ring(s.channel, role):
+        if not own_ring(s.channel, role) or _meets_each_trip(s.channel):
             return []
         proxy = "async" if s.channel.completion == "bytes" else "generic"
         return [(b, True, proxy) for b in s.channel.buffers]

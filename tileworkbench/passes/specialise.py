@@ -95,7 +95,7 @@ def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
     if not any(is_load(choices, n) for loop in loops for n in walk(loop.body)):
         return "no pipelined loop is fed by the copy engine"
-    if kernel.thread_vars and any(n in kernel.thread_vars for n in walk(kernel.body)):
+    if not set(kernel.thread_vars).isdisjoint(walk(kernel.body)):
         return "the kernel uses thread indices itself"
     return ""
 

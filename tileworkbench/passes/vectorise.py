@@ -1,0 +1,120 @@
+"""Merges the memory accesses of a vector loop's lanes into wide ones.
+
+The lanes of a parallel loop are independent, so its loads may all come first and its stores last. An access becomes wide
+when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate is the
+same for all lanes of one access.
+"""
+
+from __future__ import annotations
+
+from ..ir.arith import Facts, coefficient, mentions, substitute
+from ..ir.expr import Binary, Compare, Expr, Var, compare, const, logical
+from ..ir.instr import Addr, LoadMem, Reg, StoreMem
+from ..ir.kernel import Kernel
+from ..ir.node import map_children, replace
+from ..ir.planned import Role
+from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
+from ..target import Target
+from .facts import inside_loop, kernel_facts
+
+MAX_BYTES = 16
+
+
+def vectorise(kernel: Kernel, target: Target) -> Kernel:
+    """Vector loops become wide accesses around an unrolled computation."""
+    body: list[Stmt] = []
+    for s in kernel.body:
+        warps = s.warps if isinstance(s, Role) else 0
+        facts = kernel_facts(kernel, target, warps=warps)
+        made = _statement(s, facts)
+        body += made
+    return kernel.with_(body=tuple(body))
+
+
+def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    known = Facts(facts.ranges, facts.divisors)
+    for s in body:
+        out += _statement(s, known)
+        if isinstance(s, Let) and s.value.dtype.is_int:
+            known.ranges[s.var], known.divisors[s.var] = known.range(s.value), known.divisor(s.value) or 1
+    return tuple(out)
+
+
+def _statement(s: Stmt, facts: Facts) -> tuple[Stmt, ...]:
+    if isinstance(s, For) and s.kind == "vector":
+        return _vector(s, facts)
+    if isinstance(s, For):
+        return (replace(s, body=_body(s.body, inside_loop(facts, s))),)
+    if isinstance(s, If):
+        return (replace(s, then=_body(s.then, facts.assuming(s.cond)), orelse=_body(s.orelse, facts)),)
+    return (map_children(s, lambda c: _statement(c, facts) if isinstance(c, Stmt) else c),)
+
+
+def _vector(loop: For, facts: Facts) -> tuple[Stmt, ...]:
+    lanes = int(loop.stop.value)  # type: ignore[attr-defined]
+    body, guard = loop.body, None
+    if len(body) == 1 and isinstance(body[0], If) and not body[0].orelse:
+        guard = _uniform(body[0].cond, loop.var, lanes, facts)
+        if guard is None:
+            return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+        body = body[0].then
+    straight = all(isinstance(s, (LoadMem, StoreMem, Store)) for s in body)
+    if not straight or lanes == 1 or not any(isinstance(s, (LoadMem, StoreMem)) for s in body):
+        return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+    inner = facts if guard is None else facts.assuming(guard)
+    loads = [_access(s, loop, lanes, inner) for s in body if isinstance(s, LoadMem)]
+    stores = [_access(s, loop, lanes, inner) for s in body if isinstance(s, StoreMem)]
+    middle = tuple(s for s in body if isinstance(s, Store))
+    compute = (replace(loop, kind="unroll", body=middle),) if middle else ()
+    made = (*[s for part in loads for s in part], *compute, *[s for part in stores for s in part])
+    return made if guard is None else (If(guard, made, loc=loop.loc),)
+
+
+def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+    """One access per `width` lanes, the widest that is possible."""
+    memory, register = (s.src, s.dst) if isinstance(s, LoadMem) else (s.dst, s.src)
+    facts = inside_loop(facts, loop)
+    offset = facts.simplify(memory.offset)
+    width = min(lanes, MAX_BYTES // memory.buffer.dtype.bytes)
+    width = 1 << (width.bit_length() - 1) if width else 1
+    while width > 1 and (lanes % width or not _fits(offset, s.pred, loop.var, width, facts)):
+        width //= 2
+    if register.count != 1:
+        width = 1
+    part = Var(f"{loop.var.name}v") if width < lanes else None
+    start: Expr = part * width if part is not None else ZERO
+    at = {loop.var: start}
+    registers = Reg(register.buffer, substitute(register.start, at), width)
+    place = Addr(memory.buffer, substitute(offset, at))
+    pred = s.pred
+    if pred is not None and width > 1:
+        pred = _uniform(pred, loop.var, width, facts)
+    pred = substitute(pred, at) if pred is not None else None
+    made = replace(s, dst=registers, src=place, pred=pred) if isinstance(s, LoadMem) else replace(s, dst=place, src=registers, pred=pred)
+    if part is None:
+        return (made,)
+    return (For(part, ZERO, const(lanes // width), ONE, (made,), "unroll", loc=loop.loc),)
+
+
+def _fits(offset: Expr, pred: Expr | None, lane: Var, width: int, facts: Facts) -> bool:
+    if coefficient(offset, lane) != 1 or not facts.divides(width, substitute(offset, {lane: ZERO})):
+        return False
+    return pred is None or _uniform(pred, lane, width, facts) is not None
+
+
+def _uniform(pred: Expr, lane: Var, width: int, facts: Facts) -> Expr | None:
+    """The predicate of a whole access: equal for `width` lanes that start at a multiple of it. None when lanes differ."""
+    if not mentions(pred, (lane,)):
+        return pred
+    if isinstance(pred, Binary) and pred.op in ("land", "lor"):
+        a, b = _uniform(pred.a, lane, width, facts), _uniform(pred.b, lane, width, facts)
+        return None if a is None or b is None else logical(pred.op, a, b)
+    if isinstance(pred, Compare) and pred.op in ("lt", "ge") and not mentions(pred.b, (lane,)):
+        # x + lane < n decides alike for all lanes of a run when the run's start and n are multiples of its length.
+        base = substitute(facts.simplify(pred.a), {lane: ZERO})
+        if coefficient(pred.a, lane) == 1 and facts.divides(width, base) and facts.divides(width, pred.b):
+            return compare(pred.op, pred.a, pred.b)
+    return None
+
+

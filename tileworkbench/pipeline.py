@@ -1,0 +1,58 @@
+"""The compiler on one page: the passes in order, each with the reason for its place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .ir.kernel import Kernel
+from .passes.barriers import barriers
+from .passes.facts import assume
+from .passes.layouts import layouts
+from .passes.lower import lower
+from .passes.place_sync import place_sync
+from .passes.schedule import schedule
+from .passes.select import check_ops, select
+from .passes.shared_plan import shared_plan
+from .passes.specialise import specialise
+from .passes.vectorise import vectorise
+from .target import Target
+
+Pass = Callable[[Kernel, Target], Kernel]
+
+PASSES: tuple[tuple[str, Pass, str], ...] = (
+    ("check", check_ops, "the user's mistakes, before any rewrite blurs the lines"),
+    ("assume", assume, "the facts of this variant: everything later may count on them"),
+    ("select", select, "ranked implementations of every op: roles and layouts depend on them"),
+    ("specialise", specialise, "roles and channels; a fragment's layout belongs to a role's threads"),
+    ("layouts", layouts, "fragments, shared tiles, conversions; ties every op to one implementation"),
+    ("schedule", schedule, "single-role pipelines: what runs ahead of what, now that implementations are known"),
+    ("place_sync", place_sync, "meetings and fences for what no channel protects; sees the final order"),
+    ("lower", lower, "the first thread-level step: ops emit instructions, channels become barriers and cursors"),
+    ("shared_plan", shared_plan, "offsets of everything in shared memory, scratch of emitted ops included"),
+    ("vectorise", vectorise, "wide accesses, from alignment facts and final addresses"),
+    ("barriers", barriers, "ids and thread counts: the last user of participants"),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass as it ran: the kernel before and after it, and its time."""
+
+    name: str
+    reason: str
+    before: Kernel
+    after: Kernel
+    seconds: float
+
+
+def run_passes(kernel: Kernel, target: Target, observe: Callable[[Step], None] | None = None) -> Kernel:
+    """The thread-level kernel for `target`. `observe` sees every step (dumps, timing, checks and views hang on it)."""
+    for name, apply, reason in PASSES:
+        start = time.perf_counter()
+        after = apply(kernel, target)
+        if observe is not None:
+            observe(Step(name, reason, kernel, after, time.perf_counter() - start))
+        kernel = after
+    return kernel
