@@ -1,0 +1,226 @@
+"""Eager kernels: a function that is called with tensors. Its signature is read with symbols in place of T.const and
+without the kernel's body; then it is read again with the values that the arguments' shapes give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import LaunchError, TileError
+from ..ir.dtype import DType, dtype
+from ..ir.expr import Buffer, Expr, Var
+from ..ir.kernel import Kernel
+from .builder import Builder
+from .faults import fault, settle
+from .parameters import is_array, untyped
+from .prim import finish, run
+from .regions import show
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """kind: tensor, scalar, pointer, or constant (decided while compiling). Shapes hold ints and symbols."""
+
+    name: str
+    kind: str
+    dtype: DType | None = None
+    shape: tuple[Any, ...] = ()
+    strides: tuple[Any, ...] | None = None
+    default: Any = None
+    has_default: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """The parameters, and where each T.const comes from: (parameter, "shape" or "stride", axis)."""
+
+    params: tuple[Parameter, ...]
+    consts: Mapping[str, tuple[str, str, int] | None]
+    attrs: Mapping[str, Any]
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.params if p.kind in ("tensor", "pointer"))
+
+    @property
+    def scalars(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.params if p.kind == "scalar")
+
+    @property
+    def constants(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.params if p.kind == "constant")
+
+
+def signature(
+    fn: Callable[..., Any], given: Mapping[str, Any] | None = None, outer: Mapping[str, Any] | None = None
+) -> Signature:
+    """What an eager function takes. `given` holds compile-time values by parameter name (arrays in it are only noted
+    as such); `outer` the locals of the scope that defined `fn`."""
+    given = given or {}
+    builder = _first_phase(fn, given, outer or {})
+    table = builder.table
+    params = tuple(_parameter(table, name) for name in table.signature.parameters)
+    places: dict[str, tuple[str, str, int] | None] = {}
+    for name, symbol in table.symbols.items():
+        place = _place(params, symbol)
+        if place is None and name in given:
+            places[name] = None
+            continue
+        places[name] = place
+    hidden = [name for name, place in places.items() if place is None and name not in given]
+    if hidden:
+        raise fault(
+            f"T.const {', '.join(f'`{n}`' for n in hidden)} cannot be read from any tensor's shape",
+            "each T.const stands alone as an extent or stride of at least one tensor (`M * 2` does not count)",
+            f"use `{hidden[0]}` itself as an extent, or pass {hidden[0]}=… by name",
+            table.loc(next(iter(table.places))) if table.places else None,
+        )
+    return Signature(params, places, dict(builder.attrs))
+
+
+def _first_phase(fn: Callable[..., Any], given: Mapping[str, Any], outer: Mapping[str, Any]) -> Builder:
+    try:
+        return run(fn, outer, "eager", given, phase=1)
+    except Early as stop:
+        return stop.builder
+    except TileError:
+        raise
+    except Exception as error:
+        raise settle(error) from None
+
+
+class Early(Exception):
+    """The signature is complete although the text after it could not be traced with symbols."""
+
+    def __init__(self, builder: Builder) -> None:
+        super().__init__()
+        self.builder = builder
+
+
+def _parameter(table: Any, name: str) -> Parameter:
+    default = table.signature.parameters[name].default
+    has_default = default is not table.signature.empty
+    kept = {"default": default if has_default else None, "has_default": has_default}
+    made = table.made.get(name)
+    if made is None:
+        return Parameter(name, "constant", **kept)
+    pointer = table.pointers.get(made.name)
+    if isinstance(made, Buffer):
+        return Parameter(name, "tensor", made.dtype, made.shape, made.strides, **kept)
+    if pointer is not None:
+        return Parameter(name, "pointer", pointer.dtype, pointer.shape, pointer.strides, **kept)
+    return Parameter(name, "pointer" if made.dtype.kind == "handle" else "scalar", made.dtype, **kept)
+
+
+def _place(params: tuple[Parameter, ...], symbol: Var) -> tuple[str, str, int] | None:
+    """The first extent, else stride, that is the symbol itself."""
+    for kind in ("shape", "stride"):
+        for p in params:
+            entries = p.shape if kind == "shape" else p.strides or ()
+            for axis, entry in enumerate(entries):
+                if entry is symbol:
+                    return p.name, kind, axis
+    return None
+
+
+def elaborate(
+    fn: Callable[..., Any],
+    args: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    outer: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """The kernel for these arguments, by parameter name: tensors as anything with `shape`, `dtype` (and `strides` in
+    elements where they matter), other values as they are; `config` adds compile-time values and T.const values."""
+    given = {**args, **(config or {})}
+    found = signature(fn, given, outer)
+    constants = {name: _constant(name, place, given) for name, place in found.consts.items()}
+    _check_constants(found, constants, given)
+    builder = run(fn, outer or {}, "eager", given, 2, constants)
+    missing = next(iter(builder.table.undeclared.values()), None)
+    if missing is not None:
+        raise untyped(missing)
+    kernel = finish(builder)
+    for param in kernel.params:
+        if isinstance(param, Buffer) and is_array(given.get(param.name)):
+            _check_tensor(param, given[param.name])
+    return kernel
+
+
+def _constant(name: str, place: tuple[str, str, int] | None, given: Mapping[str, Any]) -> int:
+    if name in given:
+        return int(given[name])
+    if place is None or place[0] not in given:
+        raise LaunchError(
+            f"the value of T.const `{name}` is not known",
+            rule="it is read from a tensor argument, or passed by name",
+            fix=f"pass {name}=…, or the tensor `{place[0] if place else name}`",
+        )
+    tensor, kind, axis = place
+    entries = _entries(given[tensor], kind)
+    if axis >= len(entries):
+        raise LaunchError(
+            f"`{tensor}` has {len(entries)} dimension{'s' * (len(entries) != 1)}",
+            rule=f"`{name}` is its {kind} {axis}",
+            fix="pass a tensor of the declared rank",
+        )
+    return int(entries[axis])
+
+
+def _entries(array: Any, kind: str) -> tuple[Any, ...]:
+    """Shape, or strides in elements, of an array."""
+    if kind == "shape":
+        return tuple(array.shape)
+    strides = array.stride() if callable(getattr(array, "stride", None)) else getattr(array, "strides", None)
+    if strides is None:
+        return _row_major(tuple(array.shape))
+    # NumPy counts strides in bytes.
+    size = getattr(array, "itemsize", None) if hasattr(array, "__array_interface__") else None
+    return tuple(s // size for s in strides) if size else tuple(strides)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    out: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        out.append(step)
+        step *= extent
+    return tuple(reversed(out))
+
+
+def _check_constants(found: Signature, constants: Mapping[str, int], given: Mapping[str, Any]) -> None:
+    """All tensors agree on the value of a T.const."""
+    for p in found.tensors:
+        if not is_array(given.get(p.name)):
+            continue
+        actual = _entries(given[p.name], "shape")
+        for axis, (entry, extent) in enumerate(zip(p.shape, actual, strict=False)):
+            if isinstance(entry, Var) and constants.get(entry.name, extent) != extent:
+                raise LaunchError(
+                    f"`{p.name}` has extent {extent} in dimension {axis}, `{entry.name}` is {constants[entry.name]}",
+                    rule="all tensors agree on the value of a T.const",
+                    fix=f"pass a `{p.name}` of shape ({', '.join(_value(e, constants) for e in p.shape)})",
+                )
+
+
+def _value(entry: Any, constants: Mapping[str, int]) -> str:
+    return str(constants.get(entry.name, entry.name)) if isinstance(entry, Var) else show(entry)
+
+
+def _check_tensor(param: Buffer, array: Any) -> None:
+    shape = tuple(array.shape)
+    fits = len(shape) == param.rank and all(
+        isinstance(want, Expr) or want == have for want, have in zip(param.shape, shape, strict=False)
+    )
+    if not fits:
+        raise LaunchError(
+            f"`{param.name}` has shape {shape}",
+            rule=f"it is declared as ({', '.join(show(e) for e in param.shape)})",
+            fix="pass a tensor of that shape",
+            loc=param.loc,
+        )
+    have = dtype(array.dtype)
+    if have is not param.dtype and {have.kind, param.dtype.kind} != {"bool", "uint"}:
+        raise LaunchError(
+            f"`{param.name}` has dtype {have}", rule=f"it is declared as {param.dtype}", fix="convert it", loc=param.loc
+        )
