@@ -63,8 +63,8 @@ def test_error_goes_back_to_the_users_line() -> None:
     with pytest.raises(BuildError) as caught:
         nvrtc.build(bad)
     assert caught.value.loc == cell and caught.value.line == 6
-    assert '"missing" is undefined' in caught.value.found and "1 more" in caught.value.found
-    assert [d.line for d in caught.value.diagnostics] == [6, 6] and "other" in caught.value.log
+    assert '"missing" is undefined' in caught.value.found and "other" in caught.value.notes[0].text
+    assert [d.line for d in caught.value.errors] == [6, 6] and "other" in caught.value.log
 
 
 def test_a_line_without_a_place_takes_the_nearest_above() -> None:

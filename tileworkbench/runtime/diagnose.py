@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ..codegen.source import Source
 from ..errors import BuildError, Loc
 
+MOST_NOTES = 5  # one mistake often brings a hundred errors
 _FRONT = re.compile(r"^([^\s(][^(\n]*)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
 _CLANG = re.compile(r"^([^\s:][^:\n]*):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _PTXAS = re.compile(r"^ptxas [^\n]*?line (\d+); (?:error|fatal) *: (.*)$", re.MULTILINE)
@@ -48,17 +50,32 @@ def place(source: Source, line: int) -> Loc | None:
     return None
 
 
-def build_error(source: Source, found: tuple[Diagnostic, ...], log: str, status: str) -> BuildError:
-    """The first error with its place; all of them under `.diagnostics`, and the whole log under `.log`."""
+class Refused(BuildError):
+    """A BuildError with all the compiler said: its errors in order, and the whole log."""
+
+    def __init__(self, found: str, *, errors: tuple[Diagnostic, ...], log: str, **words: Any) -> None:
+        super().__init__(found, **words)
+        self.errors, self.log = errors, log
+
+    @property
+    def line(self) -> int:
+        """The generated line of the first error; 0 where it is unknown."""
+        return self.errors[0].line if self.errors else 0
+
+
+def build_error(source: Source, found: tuple[Diagnostic, ...], log: str, status: str) -> Refused:
+    """The first error at its place, the next few as notes."""
     first = found[0] if found else Diagnostic(0, next(iter(log.strip().splitlines()), status))
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     lines = source.text.splitlines()
     text = f"\n  generated line {first.line}: {lines[first.line - 1].strip()}" if 0 < first.line <= len(lines) else ""
-    error = BuildError(
-        f"the device compiler refused kernel {source.entry!r} for {source.arch}: {first.message}{more}{text}",
+    error = Refused(
+        f"the device compiler refused kernel {source.entry!r} for {source.arch}: {first.message}{text}",
         rule="generated text must compile",
         fix="look at the generated text of this line; if the kernel is right, this is a fault of the compiler",
         loc=place(source, first.line),
+        errors=found,
+        log=log,
     )
-    error.log, error.diagnostics, error.line = log, found, first.line  # type: ignore[attr-defined]
+    for other in found[1:MOST_NOTES]:
+        error = error.note(f"generated line {other.line}: {other.message}", place(source, other.line))
     return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,21 +39,35 @@ class _Nothing:
 
 
 class Plan:
-    """A prepared launch. It belongs to one thread, since its argument slots are written at each call."""
+    """A prepared launch. It belongs to one thread, since its argument slots are written at each call.
 
-    __slots__ = ("_held", "_map_slots", "_maps", "_pointer_slots", "_scalar_slots", "_slots", "_stream", "_table",
-                 "device", "launch", "library", "outputs", "pointers")  # fmt: skip
+    The slots hold the tensors' addresses first, then scalars and symbols; the table holds where each argument is."""
+
+    __slots__ = (
+        "_held",
+        "_map_slots",
+        "_maps",
+        "_pack",
+        "_scalar_slots",
+        "_slots",
+        "_stream",
+        "_table",
+        "device",
+        "launch",
+        "library",
+        "outputs",
+        "pointers",
+    )
 
     def __init__(self, source: Source, values: Mapping[str, int], maps: TensorMaps, device: int) -> None:
-        count = max(len(source.args), 1)
-        self._slots, self._table = (ctypes.c_uint64 * count)(), (ctypes.c_void_p * count)()
-        for i in range(count):
-            self._table[i] = ctypes.addressof(self._slots) + 8 * i
+        tensors = len(tensor_params(source.params))
+        self._slots = (ctypes.c_uint64 * (tensors + len(source.args) + 1))()
+        self._table = (ctypes.c_void_p * max(len(source.args), 1))()
+        self._pack = struct.Struct(f"={tensors}Q").pack_into
         self._maps, self._stream, self.device = maps, 0, device
         self._held: list[EncodedMap | None] = []
-        self._pointer_slots: list[tuple[int, int]] = []  # (slot, place among the tensors)
         self._scalar_slots: list[tuple[int, str]] = []
-        self._map_slots: list[tuple[int, int, Geometry]] = []
+        self._map_slots: list[tuple[int, int, Geometry]] = []  # (argument, place among the tensors, numbers)
         self.pointers: tuple[int, ...] = ()
         self.launch: Launch = _Nothing()
         self.outputs: tuple[Output, ...] = ()
@@ -66,12 +81,12 @@ class Plan:
 
     def set_pointers(self, pointers: tuple[int, ...]) -> None:
         """Writes the tensors' addresses and the descriptors that follow from them."""
-        for slot, place in self._pointer_slots:
-            self._slots[slot] = pointers[place]
-        for i, (slot, place, shape) in enumerate(() if self.empty else self._map_slots):
-            found = self._maps.get(shape, pointers[place])
-            self._held[i] = found  # the launch reads it by address
-            self._table[slot] = found.address
+        self._pack(self._slots, 0, *pointers)
+        if self._map_slots and not self.empty:
+            for i, (argument, place, shape) in enumerate(self._map_slots):
+                found = self._maps.get(shape, pointers[place])
+                self._held[i] = found  # the launch reads it by address
+                self._table[argument] = found.address
         self.pointers = pointers
 
     @property
@@ -92,19 +107,19 @@ class Plan:
         tensors = tensor_params(source.params)
         places = {param.name: i for i, param in enumerate(tensors)}
         recipes = {recipe.name: recipe for recipe in source.maps}
-        for slot, arg in enumerate(source.args):
-            if arg.kind == "pointer":
-                self._pointer_slots.append((slot, places[arg.name]))
-            elif arg.kind == "scalar":
+        base = ctypes.addressof(self._slots)
+        for i, arg in enumerate(source.args):
+            slot = places[arg.name] if arg.kind == "pointer" else len(tensors) + i
+            self._table[i] = base + 8 * slot
+            if arg.kind == "scalar":
                 self._scalar_slots.append((slot, arg.name))
             elif arg.kind == "symbol":
                 self._slots[slot] = symbol_bits(arg.name, arg.dtype, values)
             elif arg.kind == "map":
                 place = places[recipes[arg.name].tensor]
-                shape = geometry(recipes[arg.name], values, tensors[place].loc)
-                self._map_slots.append((slot, place, shape))
+                self._map_slots.append((i, place, geometry(recipes[arg.name], values, tensors[place].loc)))
                 self._held.append(None)
-            else:
+            elif arg.kind != "pointer":
                 raise InternalError(f"an argument of kind {arg.kind!r} is unknown to the launcher")
 
 
