@@ -9,9 +9,59 @@ from tileworkbench.ir.dtype import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLO
 from tileworkbench.ir.expr import Cast, Const, Var
 from tileworkbench.ir.mathfn import MATH, math_call, math_fn
 
-NAMES = """exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh
-erf erfc sigmoid floor ceil trunc round nearbyint fmod atan2 hypot copysign pow isnan isinf isfinite popcount clz fma
-__exp __exp2 __exp10 __log __log2 __log10 __sin __cos __tan fast_rcp""".split()
+NAMES = [
+    "exp",
+    "exp2",
+    "exp10",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "sigmoid",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "nearbyint",
+    "fmod",
+    "atan2",
+    "hypot",
+    "copysign",
+    "pow",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "popcount",
+    "clz",
+    "fma",
+    "__exp",
+    "__exp2",
+    "__exp10",
+    "__log",
+    "__log2",
+    "__log10",
+    "__sin",
+    "__cos",
+    "__tan",
+    "fast_rcp",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,7 +110,7 @@ def test_operands_are_brought_to_one_type():
 def test_mistakes():
     with pytest.raises(LanguageError, match="got 1 operand"):
         math_call("pow", 1.0)
-    with pytest.raises(ShapeError, match="counts the bits|popcount of float32"):
+    with pytest.raises(ShapeError, match="popcount of float32"):
         math_call("popcount", Var("f", FLOAT32))
     with pytest.raises(InternalError, match="no function"):
         math_call("frobnicate", 1.0)

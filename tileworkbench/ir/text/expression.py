@@ -25,6 +25,7 @@ from ..expr import (
 )
 from ..instr import Addr, Bar, Desc, Reg
 from ..node import Node
+from ..region import is_whole
 from ..stmt import Region, Stmt
 from .names import Names
 
@@ -96,17 +97,6 @@ class ExprText:
             return self.at(start, 0)
         first, last = self.at(start, 0), self.at(binary("add", start, extent), 0)
         return f"{first}:{last}" if " " not in first + last else f"{first} : {last}"
-
-
-def is_whole(r: Region) -> bool:
-    """True when the region starts at 0 and has the buffer's shape."""
-    shape = r.buffer.shape
-    if len(shape) != len(r.starts):
-        return False
-    for start, extent, full in zip(r.starts, r.extents, shape, strict=True):
-        if not (type(start) is Const and start.value == 0 and (extent is full or same(extent, full))):
-            return False
-    return True
 
 
 def _const(show: ExprText, e: Const, outer: int) -> str:
