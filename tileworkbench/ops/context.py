@@ -59,6 +59,12 @@ class Context:
         self.created.append(made)
         return made
 
+    def scratch(self, base: str, count: int, dtype: DType) -> Buffer:
+        """Shared memory of the op's own: `count` elements of `dtype`."""
+        made = Buffer(self.name(base), (count,), dtype, "shared")
+        self.created.append(made)
+        return made
+
     def reg(self, buffer: Buffer) -> Buffer:
         """The registers that hold this thread's part of a fragment, local or var buffer."""
         made = self.storage.get(buffer)

@@ -1,0 +1,178 @@
+"""Emission of a reduction over one dimension of a fragment: registers first, then lanes by shuffles, then warps through
+shared memory. The result lies in every thread that held a part of its row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.dtype import FLOAT32, DType
+from ..ir.expr import Buffer, Expr, Load, Value, as_expr, binary, cast, const, select, unary
+from ..ir.expr import compare as compare_
+from ..ir.instr import Addr, LoadMem, Shuffle, StoreMem, Sync
+from ..ir.stmt import ONE, ZERO, For, Stmt, Store
+from ..layout import Fragment, Mode
+from .context import Context, run
+
+
+def accumulator_dtype(dtype: DType) -> DType:
+    """Narrow floats are combined in float32 and rounded once at the end."""
+    return FLOAT32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def identity(kind: str, dtype: DType) -> Expr:
+    """The value that changes nothing."""
+    if kind in ("sum", "abssum", "bitor", "bitxor", "absmax"):
+        return const(0, dtype)
+    if kind == "bitand":
+        return const(-1, dtype) if dtype.is_int else const(True, dtype)
+    low = kind == "max"
+    if dtype.is_float:
+        return const(-math.inf if low else math.inf, dtype)
+    return const(dtype.min_value() if low else dtype.max_value(), dtype)
+
+
+def combine(kind: str, a: Expr, b: Expr, nan_propagate: bool) -> Expr:
+    """`a` and `b` together; max and min ignore NaN unless it propagates."""
+    if kind in ("sum", "abssum"):
+        return a + b
+    if kind in ("bitand", "bitor", "bitxor"):
+        return binary({"bitand": "and", "bitor": "or", "bitxor": "xor"}[kind], a, b)
+    best = binary("min" if kind == "min" else "max", a, b)
+    if nan_propagate and a.dtype.is_float:
+        return select(compare_("ne", a, a), a, select(compare_("ne", b, b), b, best))
+    return best
+
+
+@dataclass
+class Reduction:
+    """What one reduction works on: layouts, registers and the combining rule."""
+
+    kind: str
+    dim: int
+    source: Fragment
+    result: Fragment
+    src: Buffer
+    dst: Buffer
+    clear: bool
+    nan_propagate: bool
+    ctx: Context
+
+    def emit(self) -> tuple[Stmt, ...]:
+        dtype = accumulator_dtype(self.src.dtype)
+        acc = self.ctx.registers("acc", self.result.registers, dtype)
+        return (
+            *self._each(lambda d: (Store(acc, (d,), identity(self.kind, dtype)),)),
+            *self._own(acc),
+            *self._lanes(acc),
+            *self._warps(acc),
+            *self._each(lambda d: (self._finish(acc, d),)),
+        )
+
+    def _each(self, body: Any) -> tuple[Stmt, ...]:
+        """`body` for every register of the result."""
+        count = self.result.registers
+        if count == 1:
+            return tuple(body(ZERO))
+        d = self.ctx.var("d")
+        return (For(d, ZERO, const(count), ONE, tuple(body(d)), "unroll"),)
+
+    def _own(self, acc: Buffer) -> tuple[Stmt, ...]:
+        """Every thread's own registers, loops over the register modes of the source."""
+        modes = self.source.reg_modes
+        digits = tuple(self.ctx.var("r") for _ in modes)
+        kept = [digit for digit, mode in zip(digits, modes, strict=True) if mode.dim != self.dim]
+        target: Value = self.result.register(kept) if kept else 0
+        at = as_expr(target)
+        value: Expr = cast(Load(self.src, (as_expr(self.source.register(digits)) if digits else ZERO,)), acc.dtype)
+        if self.kind in ("abssum", "absmax"):
+            value = unary("abs", value)
+        for part in self.source.guards(self.ctx.thread, digits):
+            value = select(as_expr(part), value, identity(self.kind, acc.dtype))
+        new = combine(self.kind, Load(acc, (at,)), value, self.nan_propagate)
+        body: tuple[Stmt, ...] = (Store(acc, (at,), new),)
+        for digit, mode in reversed(list(zip(digits, modes, strict=True))):
+            body = (For(digit, ZERO, const(mode.extent), ONE, body, "unroll"),)
+        return body
+
+    def _along(self) -> tuple[list[Mode], list[Mode]]:
+        """Thread modes along the dimension: those inside a warp that halve, and the others."""
+        warp = self.ctx.target.arch.warp_size
+        inside: list[Mode] = []
+        across: list[Mode] = []
+        for mode in self.source.thread_modes:
+            if mode.dim != self.dim:
+                continue
+            room = warp // mode.stride if mode.stride < warp else 0
+            if mode.extent & (mode.extent - 1) or warp % max(1, mode.stride):
+                across.append(mode)
+            elif room >= mode.extent:
+                inside.append(mode)
+            elif room > 1:
+                inside.append(Mode(room, "thread", mode.stride, mode.dim, mode.step))
+                across.append(Mode(mode.extent // room, "thread", mode.stride * room, mode.dim, mode.step * room))
+            else:
+                across.append(mode)
+        return inside, across
+
+    def _lanes(self, acc: Buffer) -> tuple[Stmt, ...]:
+        inside, _ = self._along()
+        out: list[Stmt] = []
+        for mode in inside:
+            for bit in range(mode.extent.bit_length() - 1):
+                other = self.ctx.registers("other", 1, acc.dtype)
+                mask = const(mode.stride << bit)
+
+                def step(d: Expr, other: Buffer = other, mask: Expr = mask) -> tuple[Stmt, ...]:
+                    both = combine(self.kind, Load(acc, (d,)), Load(other, (ZERO,)), self.nan_propagate)
+                    width = self.ctx.target.arch.warp_size
+                    return (Shuffle(run(other), run(acc, d), "xor", mask, width), Store(acc, (d,), both))
+
+                out += self._each(step)
+        return tuple(out)
+
+    def _warps(self, acc: Buffer) -> tuple[Stmt, ...]:
+        """Partial results of other warps, through scratch memory: scratch[register][thread]."""
+        _, across = self._along()
+        if not across:
+            return ()
+        ctx, threads = self.ctx, self.ctx.threads
+        scratch = ctx.scratch("partials", threads * self.result.registers, acc.dtype)
+        first: Expr = ctx.thread
+        for mode in across:
+            first = first - (ctx.thread // mode.stride % mode.extent) * mode.stride
+        first = ctx.facts.simplify(first)
+        part = ctx.registers("part", 1, acc.dtype)
+        loops = [(ctx.var("w"), mode) for mode in across]
+        place = first
+        for var, mode in loops:
+            place = place + var * mode.stride
+
+        def gather(d: Expr) -> tuple[Stmt, ...]:
+            both = combine(self.kind, Load(acc, (d,)), Load(part, (ZERO,)), self.nan_propagate)
+            body: tuple[Stmt, ...] = (
+                LoadMem(run(part), Addr(scratch, d * threads + place)), Store(acc, (d,), both),
+            )  # fmt: skip
+            for var, mode in loops:
+                body = (For(var, ZERO, const(mode.extent), ONE, body, "unroll"),)
+            return (Store(acc, (d,), identity(self.kind, acc.dtype)), *body)
+
+        return (
+            Sync("role", reason="earlier partial results have been read"),
+            *self._each(lambda d: (StoreMem(Addr(scratch, d * threads + ctx.thread), run(acc, d)),)),
+            Sync("role", reason="partial results of all warps are there"),
+            *self._each(gather),
+        )
+
+    def _finish(self, acc: Buffer, d: Expr) -> Stmt:
+        value = Load(acc, (d,))
+        if self.clear:
+            return Store(self.dst, (d,), cast(value, self.dst.dtype))
+        old = cast(Load(self.dst, (d,)), acc.dtype)
+        if self.dst.dtype is self.src.dtype:  # rounded before it meets the old value, as two operations would
+            value = cast(cast(value, self.dst.dtype), acc.dtype)  # type: ignore[assignment]
+        kind = {"absmax": "max", "abssum": "sum"}.get(self.kind, self.kind)
+        return Store(self.dst, (d,), cast(combine(kind, old, value, self.nan_propagate), self.dst.dtype))
+
+
