@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import TargetError
+from ..ir.arith import Facts
+from ..ir.expr import Buffer
 from ..ir.node import node
-from ..ir.op import Access, Op
-from ..ir.stmt import Region
+from ..ir.op import Access, Choice, Impl, Op
+from ..ir.stmt import Region, Stmt
+from ..layout import Fragment, padded_loop, reduce_dim, same
+from ..target import Target
+from .context import Context
+from .reduction import Reduction
 
 
 @node
@@ -27,6 +35,55 @@ class Reduce(Op):
     def effects(self) -> tuple[Access, ...]:
         mode = "w" if self.clear else "rw"
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, mode, self.dst)
+
+    @property
+    def axis(self) -> int:
+        """The reduced dimension, counted from 0."""
+        return self.dim % len(self.src.extents)
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        for region in (self.src, self.dst):
+            if region.buffer.space != "fragment":
+                raise TargetError(
+                    f"T.reduce_{self.kind} of `{region.buffer.name}`, which is in {region.buffer.space} memory",
+                    rule="reductions go from a fragment to a fragment",
+                    fix="T.copy it to a fragment first",
+                    loc=self.loc,
+                )
+        return Choice((Impl("shuffle", "alu", "role"),))
+
+    def result_layout(self, source: Fragment) -> Fragment:
+        """Where the result lies when the tile lies as `source` says."""
+        return reduce_dim(source, self.axis, keep=self.dst.buffer.rank == self.src.buffer.rank)
+
+    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
+        src, dst = self.src.buffer, self.dst.buffer
+        out: dict[Buffer, Any] = {}
+        if src not in known and free:
+            out[src] = padded_loop(tuple(src.shape), threads, max(1, 16 // src.dtype.bytes))
+        source = known.get(src, out.get(src))
+        if isinstance(source, Fragment) and dst not in known:
+            out[dst] = self.result_layout(source)
+        return out
+
+    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+        src, dst = self.src.buffer, self.dst.buffer
+        source = known[src]
+        out: list[tuple[Buffer, Any]] = []
+        if not isinstance(source, Fragment):
+            source = padded_loop(tuple(src.shape), threads, 1)
+            out.append((src, source))
+        wanted = self.result_layout(source)
+        if not same(known[dst], wanted):
+            out.append((dst, wanted))
+        return tuple(out)
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        src, dst = self.src.buffer, self.dst.buffer
+        return Reduction(
+            self.kind, self.axis, ctx.layouts[src], ctx.layouts[dst], ctx.reg(src), ctx.reg(dst), self.clear,
+            self.nan_propagate, ctx,
+        ).emit()  # fmt: skip
 
     def run(self, env: Any) -> None:
         """Sums of narrow floats run in float32 and are rounded once; max and min skip NaN unless `nan_propagate`."""

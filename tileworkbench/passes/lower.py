@@ -43,7 +43,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created
-    buffers = (*dict.fromkeys(storage.values()), *barriers.values(), *created)
+    buffers = (*dict.fromkeys((*storage.values(), *created)), *barriers.values())
     return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()))
 
 
