@@ -33,6 +33,43 @@ from .annotate import (
     use_swizzle,
 )
 from .atomic import atomic_add, atomic_max, atomic_min, atomic_or
+from .barrier import (
+    WarpSpecialize,
+    barrier_arrive,
+    barrier_wait,
+    cluster_arrive,
+    cluster_arrive_relaxed,
+    cluster_sync,
+    cluster_wait,
+    cp_async_barrier_noinc,
+    dec_max_nreg,
+    fence_proxy_async,
+    inc_max_nreg,
+    mbarrier_arrive,
+    mbarrier_arrive_expect_tx,
+    mbarrier_expect_tx,
+    mbarrier_wait_parity,
+    named_barrier_arrive,
+    pdl_sync,
+    pdl_trigger,
+    ptx_commit_group,
+    ptx_wait_group,
+    set_max_nreg,
+    sync_grid,
+    sync_threads,
+    sync_warp,
+    syncthreads_and,
+    syncthreads_count,
+    syncthreads_or,
+    tma_store_arrive,
+    tma_store_wait,
+    wait_wgmma,
+    warpgroup_arrive,
+    warpgroup_commit_batch,
+    warpgroup_wait,
+    ws,
+)
+from .debug import device_assert, evaluate, print
 from .dtypes import NAMES as _DTYPES
 from .dtypes import dtype
 from .launch import (
@@ -101,6 +138,29 @@ from .tileops import (
     reduce_sum,
     tma_copy,
     wgmma_gemm,
+)
+from .warp import (
+    activemask,
+    all_sync,
+    any_sync,
+    ballot,
+    ballot_sync,
+    block_rank_in_cluster,
+    get_lane_idx,
+    get_warp_group_idx,
+    get_warp_idx,
+    get_warp_idx_sync,
+    shfl_down,
+    shfl_sync,
+    shfl_up,
+    shfl_xor,
+    shuffle_elect,
+    tvm_warp_shuffle,
+    warp_reduce_bitand,
+    warp_reduce_bitor,
+    warp_reduce_max,
+    warp_reduce_min,
+    warp_reduce_sum,
 )
 
 globals().update(_DTYPES)

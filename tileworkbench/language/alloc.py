@@ -50,7 +50,7 @@ def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
 def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:
     """A mutable scalar of each thread: assigning its name stores, reading its name loads."""
     if args and isinstance(args[-1], str):
-        *args, scope = args  # type: ignore[assignment]
+        args = args[:-1]  # the scope may be given by position
     if len(args) > 1 or (args and init is not None):
         raise fault("T.alloc_var: too many arguments", "T.alloc_var(dtype, init)", "give one initial value")
     made = _alloc("alloc_var", (1,), dtype, "var")

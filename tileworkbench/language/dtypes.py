@@ -13,7 +13,7 @@ from .faults import fault
 
 
 class dtype:
-    """A data type: `T.dtype("float16")`, `T.float16`, or anything that names one. Equal to its name; calling it casts."""
+    """A data type: `T.dtype("float16")`, `T.float16`. Equal to whatever names the same type; calling it casts."""
 
     __slots__ = ("__dtype__",)
     __dtype__: DType

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import LaunchError, TileError
+from ..errors import LaunchError
 from ..ir.dtype import DType, dtype
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
-from .builder import Builder
-from .faults import fault, settle
+from .faults import fault
 from .parameters import is_array, untyped
 from .prim import finish, run
 from .regions import show
@@ -58,7 +57,7 @@ def signature(
     """What an eager function takes. `given` holds compile-time values by parameter name (arrays in it are only noted
     as such); `outer` the locals of the scope that defined `fn`."""
     given = given or {}
-    builder = _first_phase(fn, given, outer or {})
+    builder = run(fn, outer or {}, "eager", given, phase=1)
     table = builder.table
     params = tuple(_parameter(table, name) for name in table.signature.parameters)
     places: dict[str, tuple[str, str, int] | None] = {}
@@ -77,25 +76,6 @@ def signature(
             table.loc(next(iter(table.places))) if table.places else None,
         )
     return Signature(params, places, dict(builder.attrs))
-
-
-def _first_phase(fn: Callable[..., Any], given: Mapping[str, Any], outer: Mapping[str, Any]) -> Builder:
-    try:
-        return run(fn, outer, "eager", given, phase=1)
-    except Early as stop:
-        return stop.builder
-    except TileError:
-        raise
-    except Exception as error:
-        raise settle(error) from None
-
-
-class Early(Exception):
-    """The signature is complete although the text after it could not be traced with symbols."""
-
-    def __init__(self, builder: Builder) -> None:
-        super().__init__()
-        self.builder = builder
 
 
 def _parameter(table: Any, name: str) -> Parameter:

@@ -73,10 +73,8 @@ def settle(error: Exception) -> Exception:
 
 
 def last_is_staged(error: BaseException) -> bool:
-    last = None
-    for last in frames(error.__traceback__):
-        pass
-    return last is not None and is_staged(last.tb_frame.f_code)
+    chain = list(frames(error.__traceback__))
+    return bool(chain) and is_staged(chain[-1].tb_frame.f_code)
 
 
 def missing_name(error: NameError) -> LanguageError:

@@ -110,7 +110,7 @@ def _threads(threads: Any) -> tuple[int, ...]:
             rule=f"a block has at most {MAX_THREADS} threads",
             fix="use fewer threads; each may compute several elements",
         )
-    return (*counts, *(1,) * (3 - len(counts)))
+    return counts
 
 
 def _launch(what: str) -> Launch:
@@ -118,6 +118,11 @@ def _launch(what: str) -> Launch:
     if launch is None:
         raise fault(f"{what} outside `with T.Kernel(...)`", "it answers for the running kernel", "move it inside")
     return launch  # type: ignore[no-any-return]
+
+
+def _extents(what: str) -> tuple[int, ...]:
+    shape = _launch(what).thread_shape
+    return (*shape, *(1,) * (3 - len(shape)))
 
 
 def _pick(entries: tuple[Any, ...], dim: int, what: str) -> Any:
@@ -148,12 +153,12 @@ def get_block_bindings() -> list[Var]:
 
 def get_thread_extent(dim: int = 0) -> int:
     """The block's size in one dimension."""
-    return _pick(_launch("T.get_thread_extent").thread_shape, dim, "T.get_thread_extent")  # type: ignore[no-any-return]
+    return _pick(_extents("T.get_thread_extent"), dim, "T.get_thread_extent")  # type: ignore[no-any-return]
 
 
 def get_thread_extents() -> list[int]:
     """The block's sizes."""
-    return list(_launch("T.get_thread_extents").thread_shape)
+    return list(_extents("T.get_thread_extents"))
 
 
 def get_block_extent(dim: int = 0) -> Any:

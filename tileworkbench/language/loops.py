@@ -262,7 +262,7 @@ def grid(*extents: Any) -> Loop:
 
 
 def Persistent(domain: Any, wave_size: Any, index: Any, group_size: int = 8) -> Loop:
-    """The tiles of `domain` for persistent block `index` of `wave_size`, grouped by `group_size` on the last dimension."""
+    """The tiles of `domain` that block `index` of `wave_size` works through, grouped on the last dimension."""
     return Tiles(
         "Persistent",
         tuple((0, d, 1) for d in domain),

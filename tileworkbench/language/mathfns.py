@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.dtype import BOOL, FLOAT32, INT32, DType
+from ..ir.dtype import BOOL
 from ..ir.expr import (
     Bitcast,
     Buffer,
-    Call,
     Expr,
     Load,
     as_expr,
@@ -23,6 +23,7 @@ from ..ir.expr import (
 )
 from ..ir.expr import cast as ir_cast
 from ..ir.expr import ceildiv as ir_ceildiv
+from ..ir.mathfn import math_call
 from ..ir.stmt import ZERO, Region
 from .dtypes import as_dtype
 from .faults import fault
@@ -43,26 +44,16 @@ def scalar(value: Any, what: str) -> Expr:
     return as_expr(value)
 
 
-def _floating(x: Expr) -> Expr:
-    return x if x.dtype.is_float else ir_cast(x, FLOAT32)
+def _function(name: str, text: str, arity: int = 1) -> Callable[..., Any]:
+    """T.<name>; the table of mathematical functions gives its types."""
 
+    def made(*args: Any) -> Expr:
+        return math_call(name, *(scalar(a, f"T.{name}") for a in args))
 
-def _function(name: str, text: str, arity: int = 1, result: DType | None = None) -> Callable[..., Any]:
-    """T.<name> of floats; integers are converted to float32 first."""
-
-    def one(x: Any) -> Expr:
-        operand = _floating(scalar(x, f"T.{name}"))
-        return Call(name, (operand,), dtype=result or operand.dtype)
-
-    def two(a: Any, b: Any) -> Expr:
-        x, y = scalar(a, f"T.{name}"), scalar(b, f"T.{name}")
-        probe = binary("add", x if x.dtype.is_float else _floating(x), y)
-        to = probe.dtype
-        return Call(name, (ir_cast(x, to), ir_cast(y, to)), dtype=result or to)
-
-    made: Callable[..., Any] = one if arity == 1 else two
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text
+    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in "xyz"[:arity]]
+    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return made
 
 
@@ -94,20 +85,28 @@ fmod = _function("fmod", "Remainder with the sign of a.", 2)
 hypot = _function("hypot", "sqrt(a² + b²).", 2)
 copysign = _function("copysign", "The magnitude of a with the sign of b.", 2)
 nextafter = _function("nextafter", "The next float after a towards b.", 2)
-isnan = _function("isnan", "Whether x is a NaN.", 1, BOOL)
-isinf = _function("isinf", "Whether x is infinite.", 1, BOOL)
-isfinite = _function("isfinite", "Whether x is neither infinite nor a NaN.", 1, BOOL)
+isnan = _function("isnan", "Whether x is a NaN.")
+isinf = _function("isinf", "Whether x is infinite.")
+isfinite = _function("isfinite", "Whether x is neither infinite nor a NaN.")
 
-
-def ldexp(x: Any, n: Any) -> Expr:
-    """x · 2ⁿ, n an integer."""
-    return binary("mul", _floating(scalar(x, "T.ldexp")), exp2(scalar(n, "T.ldexp")))
+ldexp = _function("ldexp", "x · 2^y, y an integer.", 2)
+popcount = _function("popcount", "The number of one bits.")
+clz = _function("clz", "The number of leading zero bits.")
+__ffs = _function("ffs", "1 + the position of the lowest one bit; 0 for 0.")
+__exp, __exp10 = _function("__exp", "Approximate exp of a float32."), _function("__exp10", "Approximate exp10.")
+__log, __log2 = _function("__log", "Approximate log."), _function("__log2", "Approximate log2.")
+__log10, __tan = _function("__log10", "Approximate log10."), _function("__tan", "Approximate tangent.")
+__sin, __cos = _function("__sin", "Approximate sine."), _function("__cos", "Approximate cosine.")
+fast_rcp = _function("fast_rcp", "Approximate 1 / x of a float32.")
+ieee_frsqrt = _function("ieee_frsqrt", "1 / sqrt(x), rounded to nearest.")
 
 
 def _rounding(name: str, text: str) -> Callable[[Any], Expr]:
+    """A function to whole numbers; integers are whole already."""
+
     def made(x: Any) -> Expr:
         operand = scalar(x, f"T.{name}")
-        return Call(name, (operand,), dtype=operand.dtype) if operand.dtype.is_float else operand
+        return math_call(name, operand) if operand.dtype.is_float else operand
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text
@@ -121,28 +120,29 @@ nearbyint = _rounding("nearbyint", "The nearest integer, ties to even.")
 
 
 def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
-    """The nearest integer as a float; ties go to even, or with "ties-away-from-zero" away from 0."""
-    modes = {"ties-to-even": "nearbyint", "ties-away-from-zero": "round"}
-    if rounding_mode not in modes:
-        raise fault(f"T.round: rounding_mode={rounding_mode!r}", f"it is one of {', '.join(modes)}", "")
-    operand = scalar(x, "T.round")
-    return Call(modes[rounding_mode], (operand,), dtype=operand.dtype) if operand.dtype.is_float else operand
+    """The nearest integer as a float, ties to even."""
+    if rounding_mode != "ties-to-even":
+        raise fault(f"T.round: rounding_mode={rounding_mode!r}", 'it is "ties-to-even"', "leave it out")
+    return nearbyint(x)
 
 
-def _counting(name: str, text: str) -> Callable[[Any], Expr]:
-    def made(x: Any) -> Expr:
-        operand = scalar(x, f"T.{name}")
-        if not operand.dtype.is_int:
-            raise ShapeError(f"T.{name} of {operand.dtype}", rule="it takes an integer", fix="")
-        return Call(name, (operand,), dtype=INT32)
+def _ieee(name: str, arity: int) -> Callable[..., Any]:
+    """An operation rounded as asked ("rn", "rz", "ru", "rd") and never contracted."""
 
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = text
+    def made(*args: Any, rounding_mode: str = "rn") -> Expr:
+        *operands, last = args
+        if isinstance(last, str):
+            args, rounding_mode = tuple(operands), last
+        if rounding_mode not in ("rn", "rz", "ru", "rd"):
+            raise fault(f"T.ieee_{name}: rounding_mode={rounding_mode!r}", "it is rn, rz, ru or rd", "")
+        return math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in args))
+
+    made.__name__ = made.__qualname__ = f"ieee_{name}"
     return made
 
 
-popcount = _counting("popcount", "The number of one bits.")
-clz = _counting("clz", "The number of leading zero bits.")
+ieee_add, ieee_sub, ieee_mul, ieee_fdiv = (_ieee(n, 2) for n in ("add", "sub", "mul", "fdiv"))
+ieee_frcp, ieee_fsqrt, ieee_fmaf = _ieee("frcp", 1), _ieee("fsqrt", 1), _ieee("fmaf", 3)
 
 
 def abs(x: Any) -> Any:
@@ -268,6 +268,15 @@ def likely(cond: Any) -> Any:
 __all__ = [
     "Cast",
     "Select",
+    "__cos",
+    "__exp",
+    "__exp10",
+    "__ffs",
+    "__log",
+    "__log2",
+    "__log10",
+    "__sin",
+    "__tan",
     "abs",
     "acos",
     "acosh",
@@ -294,11 +303,20 @@ __all__ = [
     "exp",
     "exp2",
     "exp10",
+    "fast_rcp",
     "floor",
     "floordiv",
     "floormod",
     "fmod",
     "hypot",
+    "ieee_add",
+    "ieee_fdiv",
+    "ieee_fmaf",
+    "ieee_frcp",
+    "ieee_frsqrt",
+    "ieee_fsqrt",
+    "ieee_mul",
+    "ieee_sub",
     "if_then_else",
     "infinity",
     "isfinite",

@@ -110,6 +110,11 @@ class Table:
         default = self.signature.parameters[name].default
         return self.add(name, annotation, default)
 
+    def complete(self) -> bool:
+        """Every parameter has a type or a value, and every T.const is an extent or stride of a tensor."""
+        entries = [e for t in self.types.values() if isinstance(t, TensorType) for e in (*t.shape, *(t.strides or ()))]
+        return not self.undeclared and all(any(e is s for e in entries) for s in self.symbols.values())
+
     # -- constants and pointers --------------------------------------------------------------------------------------
 
     def constant(self, name: str, of: DType) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
+from ..ir.text import show
 from .builder import Builder, reading
 from .faults import fault, settle
 from .macro import Macro
@@ -40,16 +42,7 @@ class PrimFunc:
         )
 
     def __repr__(self) -> str:
-        return kernel_text(self.kernel)
-
-
-def kernel_text(kernel: Kernel) -> str:
-    """The kernel in the language's own words."""
-    try:
-        from ..ir.text import show
-    except ImportError:
-        return f"<kernel {kernel.name}({', '.join(p.name for p in kernel.params)})>"
-    return str(show(kernel))
+        return show(self.kernel)
 
 
 def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:
@@ -80,9 +73,9 @@ def run(
     constants: Mapping[str, int] | None = None,
 ) -> Builder:
     """Traces `fn`: binds its parameters, runs the staged text, and returns the builder with what it made."""
+    builder = Builder(fn.__name__, style, phase)
     try:
         staged = stage(fn, outer)
-        builder = Builder(fn.__name__, style, phase)
         table = builder.table = Table(builder, fn, constants)
         with reading(builder), builder.activate(fn.__name__) as scope:
             values = table.bind(annotations_of(fn, outer), given or {})
@@ -90,6 +83,8 @@ def run(
                 scope.values[name], scope.homes[name] = value, builder.frame
             builder.returned = staged(**values)
     except Exception as error:
+        if phase == 1 and builder.table is not None and builder.table.complete():
+            return builder  # text after the declarations may need the values of symbols
         # A tile error tells the user all there is; errors of the user's own Python keep their cause.
         shown = settle(error)
         if shown is error:
@@ -118,13 +113,12 @@ def finish(builder: Builder) -> Kernel:
     attrs = dict(builder.attrs)
     if launch.prelude:
         attrs["prelude"] = launch.prelude
-    threads = launch.thread_shape[0] * launch.thread_shape[1] * launch.thread_shape[2]
     made = Kernel(
         name=builder.name,
         params=(*params, *builder.empties),
         grid=launch.grid,
         block_vars=launch.block_vars,
-        threads=threads,
+        threads=math.prod(launch.thread_shape),
         body=launch.body,
         thread_vars=launch.thread_vars,
         thread_shape=launch.thread_shape,

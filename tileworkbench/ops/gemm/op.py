@@ -20,7 +20,6 @@ from ..context import Context
 from . import mma, scalar, wgmma
 
 
-
 @node
 class Gemm(Op):
     """A is (M, K), or (K, M) with transpose_a; B is (K, N), or (N, K) with transpose_b; C is (M, N). The inner two dims of

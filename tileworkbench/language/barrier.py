@@ -1,0 +1,228 @@
+"""Barriers and waits that a kernel writes itself: mbarriers, block barriers, asynchronous groups, warpgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import Loc
+from ..ir.dtype import BOOL, INT32
+from ..ir.expr import Buffer, Call, Expr, Load, as_expr, truth
+from ..ir.stmt import Eval, Region
+from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
+from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
+from .builder import Builder, require
+from .faults import fault
+from .regions import to_region
+
+WARPGROUP = 128
+
+
+def _barrier(what: str, bar: Any) -> Region:
+    """One barrier: `bar[i]`, or the name of an array of one."""
+    if isinstance(bar, Buffer) and bar.space == "barrier" and bar.shape == (1,):
+        return to_region(bar, what)
+    if not isinstance(bar, Load):
+        raise fault(f"{what}: which barrier?", "it works on one barrier", "write `bar[i]`")
+    return to_region(bar, what)
+
+
+def mbarrier_arrive(barrier: Any, cta_id: Any = None) -> None:
+    """Arrives on a barrier; `cta_id` means the same barrier in another block of the cluster."""
+    builder = require("T.mbarrier_arrive")
+    cta = as_expr(cta_id) if cta_id is not None else None
+    builder.emit(BarrierArrive(_barrier("T.mbarrier_arrive", barrier), cta, loc=builder.here))
+
+
+def mbarrier_expect_tx(barrier: Any, tx: Any) -> None:
+    """Adds expected bytes to the barrier's phase without arriving."""
+    builder = require("T.mbarrier_expect_tx")
+    builder.emit(BarrierExpect(_barrier("T.mbarrier_expect_tx", barrier), as_expr(tx), loc=builder.here))
+
+
+def mbarrier_arrive_expect_tx(barrier: Any, tx: Any) -> None:
+    """Adds expected bytes and arrives."""
+    builder = require("T.mbarrier_arrive_expect_tx")
+    made = BarrierExpect(_barrier("T.mbarrier_arrive_expect_tx", barrier), as_expr(tx), True, loc=builder.here)
+    builder.emit(made)
+
+
+def mbarrier_wait_parity(barrier: Any, parity: Any) -> None:
+    """Waits until the barrier's phase of this parity (0 or 1) has completed."""
+    builder = require("T.mbarrier_wait_parity")
+    made = BarrierWait(_barrier("T.mbarrier_wait_parity", barrier), as_expr(parity), loc=builder.here)
+    builder.emit(made)
+
+
+barrier_arrive, barrier_wait = mbarrier_arrive, mbarrier_wait_parity
+
+
+def cp_async_barrier_noinc(barrier: Any) -> None:
+    """Arrives when the thread's earlier cp.async copies have landed."""
+    builder = require("T.cp_async_barrier_noinc")
+    builder.emit(BarrierCopies(_barrier("T.cp_async_barrier_noinc", barrier), loc=builder.here))
+
+
+def _ordering(name: str, text: str) -> Callable[[], None]:
+    def made() -> None:
+        builder = require(f"T.{name}")
+        builder.emit(Eval(Call(name, (), dtype=INT32, loc=builder.here), loc=builder.here))
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = text
+    return made
+
+
+fence_proxy_async = _ordering("fence_proxy_async", "Orders ordinary stores before asynchronous reads.")
+sync_grid = _ordering("sync_grid", "Waits for all blocks of the grid (a cooperative launch).")
+cluster_sync = _ordering("cluster_sync", "Waits for all blocks of the cluster.")
+cluster_arrive = _ordering("cluster_arrive", "Arrives on the cluster's barrier.")
+cluster_arrive_relaxed = _ordering("cluster_arrive_relaxed", "Arrives on the cluster's barrier without ordering.")
+cluster_wait = _ordering("cluster_wait", "Waits on the cluster's barrier.")
+pdl_trigger = _ordering("pdl_trigger", "Lets the dependent launch begin.")
+pdl_sync = _ordering("pdl_sync", "Waits for the launch that this one depends on.")
+
+
+def _numbers(what: str, *values: Any) -> tuple[Expr, ...]:
+    for value in values:
+        if isinstance(value, Expr) or not hasattr(value, "__index__"):
+            raise fault(f"{what}({value!r})", "its numbers are known while compiling", "use Python ints")
+    return tuple(as_expr(v) for v in values)
+
+
+def sync_threads(barrier_id: Any = None, arrive_count: Any = None) -> None:
+    """Waits for all threads of the block, or for `arrive_count` threads on a named barrier."""
+    builder = require("T.sync_threads")
+    args = _numbers("T.sync_threads", *(v for v in (barrier_id, arrive_count) if v is not None))
+    builder.emit(Eval(Call("sync_threads", args, dtype=INT32, loc=builder.here), loc=builder.here))
+
+
+def named_barrier_arrive(barrier_id: Any, thread_count: Any) -> None:
+    """Arrives on a named barrier and goes on."""
+    builder = require("T.named_barrier_arrive")
+    args = _numbers("T.named_barrier_arrive", barrier_id, thread_count)
+    builder.emit(Eval(Call("named_barrier_arrive", args, dtype=INT32, loc=builder.here), loc=builder.here))
+
+
+def sync_warp(mask: Any = None) -> None:
+    """Waits for the threads of the warp."""
+    builder = require("T.sync_warp")
+    args = (as_expr(mask),) if mask is not None else ()
+    builder.emit(Eval(Call("sync_warp", args, dtype=INT32, loc=builder.here), loc=builder.here))
+
+
+def _vote(name: str, dtype: Any, text: str) -> Callable[[Any], Expr]:
+    def made(predicate: Any) -> Expr:
+        return Call(name, (truth(predicate),), dtype=dtype)
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = text
+    return made
+
+
+syncthreads_count = _vote("syncthreads_count", INT32, "A block barrier that counts the true predicates.")
+syncthreads_and = _vote("syncthreads_and", BOOL, "A block barrier; whether all predicates are true.")
+syncthreads_or = _vote("syncthreads_or", BOOL, "A block barrier; whether any predicate is true.")
+
+
+# -- asynchronous groups --
+
+
+def ptx_commit_group() -> None:
+    """Closes a group of cp.async copies."""
+    builder = require("T.ptx_commit_group")
+    builder.emit(CopyGroup(True, loc=builder.here))
+
+
+def ptx_wait_group(n: int) -> None:
+    """Waits until at most `n` cp.async groups are outstanding."""
+    builder = require("T.ptx_wait_group")
+    builder.emit(CopyGroup(False, int(n), loc=builder.here))
+
+
+def tma_store_arrive() -> None:
+    """Closes a group of bulk stores."""
+    builder = require("T.tma_store_arrive")
+    builder.emit(StoreGroup(True, loc=builder.here))
+
+
+def tma_store_wait(count: int = 0, read: bool = True) -> None:
+    """Waits until at most `count` groups of bulk stores are outstanding."""
+    builder = require("T.tma_store_wait")
+    builder.emit(StoreGroup(False, int(count), bool(read), loc=builder.here))
+
+
+# -- warpgroups --
+
+
+class Groups:
+    """`with T.ws(0, 1):`"""
+
+    launch_kind = "ws"
+
+    def __init__(self, groups: tuple[int, ...]) -> None:
+        self.groups = groups
+
+    def run(self, builder: Builder, names: Any, loc: Loc, keep: Any) -> Iterator[None]:
+        launch = builder.launch
+        if launch is None:
+            raise fault("T.ws outside `with T.Kernel(...)`", "it selects threads of a block", "move it inside", loc)
+        count = -(-launch.thread_shape[0] // WARPGROUP)
+        bad = next((g for g in self.groups if not 0 <= g < count), None)
+        if bad is not None:
+            raise fault(
+                f"T.ws({bad}) in a block of {launch.thread_shape[0]} threads",
+                f"the block has warpgroups 0 … {count - 1}",
+                f"use threads={(bad + 1) * WARPGROUP}",
+                loc,
+            )
+        with builder.inside("group") as frame:
+            yield None
+        builder.emit(WarpGroups(self.groups, tuple(frame.body), loc=loc))
+
+
+def ws(*warp_group_idx: int) -> Groups:
+    """A block that only these groups of 128 threads run."""
+    if not warp_group_idx or not all(isinstance(g, int) and not isinstance(g, bool) for g in warp_group_idx):
+        raise fault(f"T.ws{warp_group_idx!r}", "it takes the numbers of warpgroups", "T.ws(0)")
+    return Groups(warp_group_idx)
+
+
+WarpSpecialize = ws
+
+
+def wait_wgmma(id: int) -> None:
+    """Waits until at most `id` groups of warpgroup products are outstanding."""
+    builder = require("T.wait_wgmma")
+    builder.emit(WaitWgmma(int(id), loc=builder.here))
+
+
+warpgroup_wait = wait_wgmma
+
+
+def warpgroup_arrive() -> None:
+    """Orders register accesses before the warpgroup products that follow."""
+    builder = require("T.warpgroup_arrive")
+    builder.emit(WgmmaArrive(loc=builder.here))
+
+
+def warpgroup_commit_batch() -> None:
+    """Closes a group of warpgroup products."""
+    builder = require("T.warpgroup_commit_batch")
+    builder.emit(WgmmaCommit(loc=builder.here))
+
+
+def set_max_nreg(reg_count: int, is_inc: int | bool) -> None:
+    """Sets the registers of each thread of this warpgroup; `is_inc` says whether that raises them."""
+    builder = require("T.set_max_nreg")
+    builder.emit(SetMaxRegisters(int(reg_count), bool(is_inc), loc=builder.here))
+
+
+def inc_max_nreg(reg_count: int) -> None:
+    """T.set_max_nreg upwards."""
+    set_max_nreg(reg_count, True)
+
+
+def dec_max_nreg(reg_count: int) -> None:
+    """T.set_max_nreg downwards."""
+    set_max_nreg(reg_count, False)

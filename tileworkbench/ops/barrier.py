@@ -1,0 +1,83 @@
+"""Statements on mbarriers that a kernel writes itself: arrive, expect bytes, wait for a phase."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..errors import ShapeError
+from ..ir.expr import Expr
+from ..ir.node import node
+from ..ir.op import Access, Op
+from ..ir.stmt import Region
+
+
+def check_barrier(op: Any) -> None:
+    """The operand is one barrier of an array made by T.alloc_barrier."""
+    if op.bar.buffer.space != "barrier":
+        raise ShapeError(
+            f"T.{op.name}: `{op.bar.buffer.name}` is in {op.bar.buffer.space} memory",
+            rule="it works on a barrier made by T.alloc_barrier",
+            fix="bar = T.alloc_barrier(arrive_count)",
+            loc=op.loc,
+        )
+
+
+@node
+class BarrierArrive(Op):
+    """Arrives on the barrier; `cta` names the block of the cluster whose barrier is meant, None for the own one."""
+
+    name: ClassVar[str] = "mbarrier_arrive"
+    bar: Region
+    cta: Expr | None = None
+
+    def effects(self) -> tuple[Access, ...]:
+        return (Access(self.bar.buffer, "atomic", self.bar),)
+
+    def check(self) -> None:
+        check_barrier(self)
+
+
+@node
+class BarrierExpect(Op):
+    """Announces `bytes` of asynchronous transfers for the current phase, and arrives when `arrive` says so."""
+
+    name: ClassVar[str] = "mbarrier_expect_tx"
+    bar: Region
+    bytes: Expr
+    arrive: bool = False
+
+    def effects(self) -> tuple[Access, ...]:
+        return (Access(self.bar.buffer, "atomic", self.bar),)
+
+    def check(self) -> None:
+        check_barrier(self)
+
+
+@node
+class BarrierWait(Op):
+    """Waits until the phase of this parity has completed."""
+
+    name: ClassVar[str] = "mbarrier_wait_parity"
+    bar: Region
+    parity: Expr
+
+    def effects(self) -> tuple[Access, ...]:
+        return (Access(self.bar.buffer, "r", self.bar),)
+
+    def check(self) -> None:
+        check_barrier(self)
+
+
+@node
+class BarrierCopies(Op):
+    """The barrier is arrived on when the thread's earlier cp.async copies have landed; the arrival is one of the
+    counted ones (no pending increment)."""
+
+    name: ClassVar[str] = "cp_async_barrier_noinc"
+    bar: Region
+
+    def effects(self) -> tuple[Access, ...]:
+        return (Access(self.bar.buffer, "atomic", self.bar),)
+
+    def check(self) -> None:
+        check_barrier(self)
