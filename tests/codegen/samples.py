@@ -60,6 +60,7 @@ class Frame:
         self.offsets: dict[Buffer, int] = {}
         self.regs: list[Buffer] = []
         self.maps: list[TmaMap] = []
+        self.kept: set[Buffer] = set()
         self.size = 0
 
     def tensor(self, dtype: DType = FLOAT32, name: str = "G", shape: tuple[Any, ...] = (4096,)) -> Buffer:
@@ -79,6 +80,12 @@ class Frame:
         self.regs.append(reg(f"r{len(self.regs)}", count, dtype))
         return self.regs[-1]
 
+    def keep(self, b: Buffer) -> Stmt:
+        """A register buffer to memory, here and not at the end."""
+        self.kept.add(b)
+        out, i, size = self.tensor(b.dtype, "out"), Var(f"{b.name}_i"), b.static_size() or 1
+        return For(i, ZERO, const(size), const(1), (StoreMem(addr(out, THREAD * size + i), Reg(b, i)),), "unroll")
+
     def map(self, box: tuple[int, ...], dtype: DType = FLOAT16) -> str:
         t = self.tensor(dtype, "M", tuple(64 * 2**i for i in range(len(box))))
         strides = tuple(64 * dtype.bytes * 2**i for i in range(len(box) - 1))
@@ -87,15 +94,7 @@ class Frame:
 
     def kernel(self, *body: Stmt, threads: int = 128, keep: bool = True, **fields: Any) -> Kernel:
         """The statements, and then every register to memory."""
-        tail: list[Stmt] = []
-        if keep:
-            for b in self.regs:
-                out = self.tensor(b.dtype, "out")
-                i = Var(f"{b.name}_i")
-                size = b.static_size() or 1
-                tail.append(
-                    For(i, ZERO, const(size), const(1), (StoreMem(addr(out, THREAD * size + i), Reg(b, i)),), "unroll")
-                )
+        tail = [self.keep(b) for b in self.regs if keep and b not in self.kept]
         return Kernel(name=fields.pop("name", "k"), params=tuple(self.params), grid=fields.pop("grid", (4,)),
                       block_vars=fields.pop("block_vars", ()), threads=threads, body=(*body, *tail), level="thread",
                       buffers=(*self.regs, *self.offsets), offsets=self.offsets, shared_bytes=self.size,

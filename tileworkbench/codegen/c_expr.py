@@ -16,7 +16,8 @@ from .signs import non_negative
 
 PRIMARY, UNARY, COND = 16, 14, 3
 _LEVEL = {"mul": 13, "div": 13, "truncdiv": 13, "truncmod": 13, "add": 12, "sub": 12, "shl": 11, "shr": 11,
-          "lt": 10, "le": 10, "gt": 10, "ge": 10, "eq": 9, "ne": 9, "and": 8, "xor": 7, "or": 6, "land": 5, "lor": 4}  # fmt: skip
+          "lt": 10, "le": 10, "gt": 10, "ge": 10, "eq": 9, "ne": 9, "and": 8, "xor": 7,
+          "or": 6, "land": 5, "lor": 4}  # fmt: skip
 _SIGN = {"mul": "*", "div": "/", "truncdiv": "/", "truncmod": "%", "add": "+", "sub": "-", "shl": "<<", "shr": ">>",
          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "xor": "^", "or": "|",
          "land": "&&", "lor": "||"}  # fmt: skip
@@ -37,6 +38,7 @@ class ExprPrinter:
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
+        self.scalars: set[Buffer] = set()  # private buffers of one element: plain variables
         self.known: set[Var] = set()  # variables that are certainly not negative
 
     def use(self, name: str) -> str:
@@ -60,12 +62,15 @@ class ExprPrinter:
             )
         return self.names[what]
 
-    def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-        """The flat element index of a private array."""
+    def private(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """Lvalue of one element of a private array."""
+        name = self.name(buffer)
+        if buffer in self.scalars:
+            return name
         flat = indices[0]
         for extent, i in zip(buffer.shape[1:], indices[1:], strict=True):
             flat = flat * extent + i
-        return flat
+        return f"{name}[{self.expr(flat)}]"
 
     def as_float(self, e: Expr) -> str:
         """`e` of a soft type as an argument of float type."""
@@ -90,7 +95,7 @@ def _load(p: ExprPrinter, e: Load) -> Text:
     if e.buffer.space in ("global", "shared", "barrier"):
         raise InternalError(f"an expression reads {e.buffer.name!r}, which is {e.buffer.space} memory",
                             rule="at thread level expressions read registers only", loc=e.loc)  # fmt: skip
-    return f"{p.name(e.buffer)}[{p.expr(p.index(e.buffer, e.indices))}]", PRIMARY
+    return p.private(e.buffer, e.indices), PRIMARY
 
 
 def _special(p: ExprPrinter, e: Special) -> Text:

@@ -1,7 +1,7 @@
 """The printer that the C dialects share: a thread-level kernel becomes lines of text with the users' places.
 
-A dialect subclasses `Printer` with its tables: `rows` (instruction class → function that writes it), `functions` (name →
-text of a device function and the names it needs) and `math`. Only what a kernel calls is defined in its text."""
+A dialect subclasses `Printer` with its tables: `rows` (instruction class → function that writes it), `functions` (name
+→ text of a device function and the names it needs) and `math`. Only what a kernel calls is defined in its text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class Printer(ExprPrinter):
         self.warp_size = target.arch.warp_size
         self.role_first_warp = 0
         self.role_warps: int | None = None  # None outside of roles
-        self.scalars: set[Buffer] = set()  # private buffers of one element: plain variables
         self.declared: set[Buffer] = set()
         self.launch_threads = kernel.launch_threads or kernel.threads
         self.pointed: set[Buffer] = set()  # shared buffers that the body reaches by pointer
@@ -236,7 +235,7 @@ class Printer(ExprPrinter):
         """The condition that holds for one lane of the warp, or one thread of the role or block."""
         raise NotImplementedError
 
-    def role_begins(self) -> None:
+    def role_begins(self, body: tuple[Stmt, ...]) -> None:
         """Called at the head of each role's text."""
 
     def line(self, text: str, why: str = "") -> None:

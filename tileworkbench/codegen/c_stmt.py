@@ -27,9 +27,7 @@ def _store(p: Printer, s: Store) -> None:
     if s.buffer.space in ("global", "shared", "barrier"):
         raise InternalError(f"a plain store writes {s.buffer.name!r}, which is {s.buffer.space} memory",
                             rule="at thread level only registers are stored to this way", loc=s.loc)  # fmt: skip
-    name = p.name(s.buffer)
-    place = name if s.buffer in p.scalars else f"{name}[{p.expr(p.index(s.buffer, s.indices))}]"
-    p.line(f"{place} = {p.expr(s.value)};")
+    p.line(f"{p.private(s.buffer, s.indices)} = {p.expr(s.value)};")
 
 
 def _loop(p: Printer, s: For) -> None:
@@ -115,7 +113,7 @@ def _role(p: Printer, r: Role, head: str) -> None:
     p.role_first_warp, p.role_warps = r.first_warp, r.warps
     with p.writer.block(head):
         p.line(f"// role {comment(r.name)}")
-        p.role_begins()
+        p.role_begins(r.body)
         p.declare_private(r.body)
         p.body(r.body)
     p.role_first_warp, p.role_warps = 0, None
@@ -167,6 +165,6 @@ def jump(word: str) -> Callable[[Any, Any], None]:
 
 
 ROWS: dict[type, Callable[[Any, Any], None]] = {
-    Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc, RawSource: _raw,
-    Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"), Continue: jump("continue"),
+    Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc,
+    RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"), Continue: jump("continue"),
 }  # fmt: skip

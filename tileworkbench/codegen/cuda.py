@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ir.expr import Buffer
-from ..ir.instr import LdsDirect, LoadMem, StoreMem
+from ..ir.instr import LdsDirect, LoadMem, StoreMem, Wgmma
 from ..ir.kernel import Kernel
+from ..ir.node import walk
+from ..ir.stmt import Stmt
 from ..target.target import Target
 from . import (
     c_stmt,
@@ -40,12 +42,14 @@ class CudaPrinter(Printer):
         self.functions = {**cuda_scalar.functions(target), **cuda_memory.FUNCTIONS, **cuda_lanes.FUNCTIONS,
                           **cuda_matrix.FUNCTIONS, **cuda_copy.FUNCTIONS, **cuda_barrier.FUNCTIONS}  # fmt: skip
         super().__init__(kernel, target)
+        self.role_begins(kernel.body)
 
     def roles(self, run):  # type: ignore[no-untyped-def]
         c_stmt.roles(self, run)
 
-    def role_begins(self) -> None:
-        self.accumulators = {}
+    def role_begins(self, body: tuple[Stmt, ...]) -> None:
+        # A wait may stand before the wgmma that it waits for, in the loop's text.
+        self.accumulators = dict.fromkeys(s.d.buffer for s in walk(body) if isinstance(s, Wgmma))
 
     def widest(self, buffer: Buffer) -> int:
         wide = buffer.space == "global" and (self.target.arch.capability or (0, 0)) >= (10, 0)
@@ -68,9 +72,6 @@ class CudaPrinter(Printer):
 
     def clock(self) -> str:
         return "clock64()"
-
-    def settle_accumulators(self) -> None:
-        cuda_matrix.settle(self)
 
     def warp_text(self) -> str:
         # Said by lane 0, so that the compiler knows it is the same for the whole warp.

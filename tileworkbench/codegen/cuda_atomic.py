@@ -1,4 +1,4 @@
-"""CUDA: atomic operations. What the memory unit lacks (minima of floats, narrow types) is a loop of compare and swap."""
+"""CUDA: atomic operations. What the memory unit lacks (minima of floats …) is a loop of compare and swap."""
 
 from __future__ import annotations
 

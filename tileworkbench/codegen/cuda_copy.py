@@ -9,6 +9,7 @@ from ..ir.dtype import DType
 from ..ir.instr import BulkLoad, BulkStore, CommitGroup, CopyAsync, TmaLoad, TmaStore, WaitGroup
 from .c_scalar import D
 from .cuda_barrier import number
+from .cuda_matrix import settle
 from .functions import Function
 
 FUNCTIONS: dict[str, Function] = {}
@@ -26,16 +27,6 @@ for _size, _cache in ((4, "ca"), (8, "ca"), (16, "cg")):
         (),
         "cp_async",
     )
-FUNCTIONS["tw_bulk_load"] = Function(
-    f"""\
-{D} void tw_bulk_load(unsigned d, const void* s, unsigned bytes, unsigned bar) {{
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               :: "r"(d), "l"(s), "r"(bytes), "r"(bar) : "memory");
-}}""",
-    (),
-    "bulk_copy",
-)
-
 # L2 eviction policies as the 64-bit words that createpolicy.fractional makes of them for the whole access.
 POLICIES = {"evict_normal": 0x1000000000000000, "evict_first": 0x12F0000000000000, "evict_last": 0x14F0000000000000}
 _COMMIT = {"copy": ("cp.async.commit_group", "cp_async"), "bulk": ("cp.async.bulk.commit_group", "bulk_copy"),
@@ -74,13 +65,18 @@ def _tma_load(p: Any, s: TmaLoad) -> None:
     if s.multicast is not None:
         p.need("multicast", "a multicast copy")
     name = f"tw_tma_load_{rank}d{'_multicast' if s.multicast is not None else ''}{'_hint' if hint else ''}"
-    p.define(name, _load_text(name, rank, s.multicast is not None, bool(hint)))
+    p.define(name, _load_text(name, rank, s.multicast is not None, bool(hint), _space(p)))
     args = [p.shared(s.dst), f"&{p.map_name(s.map)}", p.barrier(s.bar), *(p.expr(c) for c in s.coords)]
     args += [p.expr(s.multicast)] if s.multicast is not None else []
     p.line(f"{name}({', '.join([*args, *hint])});")
 
 
-def _load_text(name: str, rank: int, multicast: bool, hint: bool) -> str:
+def _space(p: Any) -> str:
+    """Where a copy lands. Without clusters the assembler would guard `shared::cluster` addresses by a slow path."""
+    return "shared::cluster" if p.target.has("cluster") else "shared::cta"
+
+
+def _load_text(name: str, rank: int, multicast: bool, hint: bool, space: str) -> str:
     coords = [f"c{i}" for i in range(rank)]
     args = ["unsigned d", "const void* map", "unsigned bar", *(f"int {c}" for c in coords)]
     operands = ['"r"(d)', '"l"(map)', '"r"(bar)', *(f'"r"({c})' for c in coords)]
@@ -96,7 +92,7 @@ def _load_text(name: str, rank: int, multicast: bool, hint: bool) -> str:
     at = ", ".join(f"%{i + 3}" for i in range(rank))
     return f"""\
 {D} void {name}({", ".join(args)}) {{
-  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{dots} "
+  asm volatile("cp.async.bulk.tensor.{rank}d.{space}.global.tile.mbarrier::complete_tx::bytes{dots} "
                "[%0], [%1, {{{at}}}], [%2]{tail};" :: {", ".join(operands)} : "memory");
 }}"""
 
@@ -135,8 +131,13 @@ def _store_text(name: str, rank: int, reduce: str, hint: bool) -> str:
 
 
 def _bulk_load(p: Any, s: BulkLoad) -> None:
+    p.define("tw_bulk_load", f"""\
+{D} void tw_bulk_load(unsigned d, const void* s, unsigned bytes, unsigned bar) {{
+  asm volatile("cp.async.bulk.{_space(p)}.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :: "r"(d), "l"(s), "r"(bytes), "r"(bar) : "memory");
+}}""")
     args = (p.shared(s.dst), p.pointer(s.src), number(p, s.bytes), p.barrier(s.bar))
-    p.line(f"{p.use('tw_bulk_load')}({', '.join(args)});")
+    p.line(f"tw_bulk_load({', '.join(args)});")
 
 
 def _bulk_store(p: Any, s: BulkStore) -> None:
@@ -179,8 +180,8 @@ def _wait(p: Any, s: WaitGroup) -> None:
     p.need(_COMMIT[s.engine_of][1], f"a group of {s.engine_of}")
     read = ".read" if s.reads_only and s.engine_of == "bulk" else ""
     p.line(f'asm volatile("{_WAIT[s.engine_of]}{read} {int(s.pending)};" ::: "memory");')
-    if s.engine_of == "wgmma" and s.pending == 0:
-        p.settle_accumulators()
+    if s.engine_of == "wgmma":
+        settle(p, s)
 
 
 ROWS = {CopyAsync: _copy_async, TmaLoad: _tma_load, TmaStore: _tma_store, BulkLoad: _bulk_load, BulkStore: _bulk_store,

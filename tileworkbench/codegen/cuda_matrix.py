@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, const
-from ..ir.instr import Desc, Mma, Reg, Wgmma, WgmmaFence
+from ..ir.instr import Desc, Mma, Reg, WaitGroup, Wgmma, WgmmaFence
 from .atoms import Parts, mma_parts, wgmma_parts
 from .c_scalar import D
 from .functions import Function
@@ -74,7 +74,6 @@ def _wgmma(p: Any, s: Wgmma) -> None:
     p.define(name, _wgmma_text(name, atom, from_regs, majors, s))
     a = p.regs(s.a) if isinstance(s.a, Reg) else desc(p, s.a)
     keep = "0" if _is_true(s.zero) else "1" if isinstance(s.zero, Const) else f"!({p.expr(s.zero)})"
-    p.accumulators[s.d.buffer] = None
     p.line(f"{name}({p.regs(s.d)}, {a}, {desc(p, s.b)}, {keep});")
 
 
@@ -138,9 +137,10 @@ def touch(p: Any, regs: tuple[Reg, ...]) -> None:
             p.line(f"{p.use('tw_touch')}<{max(1, bytes_ // 4)}>({p.regs(r)});")
 
 
-def settle(p: Any) -> None:
-    """After a wait for all wgmmas: the compiler must read their accumulators here, not before."""
-    touch(p, tuple(Reg(b, const(0), b.static_size() or 1) for b in p.accumulators))
+def settle(p: Any, s: WaitGroup) -> None:
+    """After a wait for wgmmas: the compiler must read their accumulators here, not before."""
+    everything = tuple(Reg(b, const(0), b.static_size() or 1) for b in p.accumulators) if s.pending == 0 else ()
+    touch(p, s.regs or everything)
 
 
 ROWS = {Mma: _mma, Wgmma: _wgmma, WgmmaFence: _fence}

@@ -27,7 +27,7 @@ exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan sinh cosh tanh 
 pow fmod erf erfc floor ceil trunc round rint nearbyint fabs fmin fmax fma copysign hypot ldexp nextafter isnan isinf
 isfinite
 """
-# C++ keywords; names of the CUDA and HIP dialects, of our own locals, and macros that compilers define unasked; functions.
+# C++ keywords; names of the CUDA and HIP dialects, of our locals, and macros that compilers define unasked.
 RESERVED = frozenset((*_WORDS.split(), *_MATH.split(), *(f"{name}f" for name in _MATH.split())))
 
 

@@ -284,12 +284,14 @@ class CommitGroup(Instr):
 
 @node
 class WaitGroup(Instr):
-    """Waits until at most `pending` groups are open; reads_only: only until sources have been read (bulk)."""
+    """Waits until at most `pending` groups are open; reads_only: only until sources have been read (bulk). `regs` are
+    the registers that the awaited wgmmas wrote or read; none named: every accumulator of the role, if pending is 0."""
 
     synchronises: ClassVar[bool] = True
     engine_of: str
     pending: int
     reads_only: bool = False
+    regs: tuple[Reg, ...] = ()
 
 
 # --- barriers and fences ----------------------------------------------------------------------------------------------
