@@ -1,4 +1,4 @@
-"""What the JupyterLab extension is built from, and its digest. Run by path from the build hook and from a checkout's doctor."""
+"""What the JupyterLab extension is built from, and its digest. Run by path from the build hook and the doctor."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ PATTERNS = (
     "extension/yarn.lock",
     "extension/.yarnrc.yml",
     "tileworkbench/views/*.js",
+    "tileworkbench/views/*.d.ts",
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests [pytest options]`: a browser if one can be had, then ruff, mypy and pytest. Exits non-zero if any fails."""
+"""`python -m tests [pytest options]`: a browser if one can be had, then ruff, mypy and pytest; fails if any fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine has for tileworkbench, and the exact fix for what it lacks. Imports and starts no optional package."""
+"""What this machine has for tileworkbench, and the exact fix for what it lacks. Imports no optional package."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def widgets() -> Finding:
 
 
 def sources_digest() -> str | None:
-    """The digest of the extension's sources: computed in a checkout, written by the build hook in an installed wheel."""
+    """The digest of the extension's sources: computed in a checkout, in a wheel written by the build hook."""
     script = PACKAGE.parent / "extension" / "sources.py"
     if script.is_file():
         return str(runpy.run_path(str(script))["digest"](PACKAGE.parent))

@@ -1,0 +1,1 @@
+export function draw(el: HTMLElement, spec: unknown, ctx: { leave?: () => void }): void;
