@@ -146,6 +146,8 @@ def element(show: ExprText, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
 def _region(show: ExprText, r: Region, outer: int) -> str:
     if is_whole(r):
         return show.names(r.buffer)
+    if len(r.starts) != len(r.extents):  # malformed: shown as it is, for the error that says so
+        return f"{show.names(r.buffer)}[starts={show.shape(r.starts)}, extents={show.shape(r.extents)}]"
     parts = [show.span(s, e) for s, e in zip(r.starts, r.extents, strict=True)]
     return f"{show.names(r.buffer)}[{', '.join(parts)}]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import Buffer, Var
+from ..expr import Buffer, Expr, Var
 from ..kernel import Kernel, TmaMap
 from ..planned import Channel
 from .expression import ExprText
@@ -50,7 +50,8 @@ def facts(w: Writer, k: Kernel) -> None:
         cluster = f", cluster {k.cluster}" if any(c != 1 for c in k.cluster) else ""
         w.line(f"# {k.level} level: {k.threads} compute threads{extra}{cluster}")
     for key, value in k.attrs.items():
-        w.line(f"# {key}: {plain(w.show, value)}")
+        if is_plain(value):
+            w.line(f"# {key}: {w.show(value)}")
     for fact in k.assumed:
         w.line(f"# assumes {fact.text}", None, fact.cond.loc)
     for note in k.notes:
@@ -93,11 +94,11 @@ def describe(layout: Any) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
-def plain(show: ExprText, value: Any) -> str:
-    """A kernel attribute: numbers, strings and IR values as they are, collections item by item."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{show(key)}: {plain(show, item)}" for key, item in value.items()) + "}"
-    return show(value)
+def is_plain(value: Any) -> bool:
+    """Attributes that say something in a line; tables that passes keep for one another do not."""
+    if isinstance(value, tuple):
+        return len(value) <= 8 and all(map(is_plain, value))
+    return isinstance(value, (bool, int, float, str, Expr, Buffer))
 
 
 def _param(show: ExprText, p: Buffer | Var, k: Kernel) -> str:
