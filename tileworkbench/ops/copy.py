@@ -39,7 +39,6 @@ class Copy(Op):
         return Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
 
     def run(self, env: Any) -> None:
-        source, target = self.src.buffer.dtype, self.dst.buffer.dtype
         value = env.read(self.src)
         undefined = env.undefined(self.src)
         lead, extents = env.lead, env.extents(self.dst)
@@ -47,8 +46,7 @@ class Copy(Op):
         value = value.reshape(value.shape[:lead] + extents)
         if undefined is not None:
             undefined = undefined.reshape(undefined.shape[:lead] + extents)
-        moved = env.convert(value, source, target)
-        env.write(self.dst, moved, keep=moved is not value or env.frozen(self.src.buffer), undefined=undefined)
+        env.write(self.dst, value, self.src.buffer.dtype, keep=env.frozen(self.src.buffer), undefined=undefined)
 
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)

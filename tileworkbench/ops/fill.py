@@ -29,10 +29,10 @@ class Fill(Op):
 
     def run(self, env: Any) -> None:
         env.require(self.value, f"a fill of `{self.dst.buffer.name}`", self.loc)
-        value = env.convert(env.scalar(self.value), self.value.dtype, self.dst.buffer.dtype)
+        value = env.scalar(self.value)
         if value.ndim:
             value = value.reshape(value.shape + (1,) * len(self.dst.extents))
-        env.write(self.dst, value, keep=True)
+        env.write(self.dst, value, self.value.dtype, keep=True)
 
     def text(self, show: Any) -> str:
         if isinstance(self.value, Const) and self.value.value == 0:

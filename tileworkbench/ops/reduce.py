@@ -104,7 +104,7 @@ class Reduce(Op):
             undefined = mark if undefined is None else (undefined if mark is None else undefined | mark)
         else:
             out = env.convert(out, dtype, to)
-        env.write(self.dst, out, keep=True, undefined=undefined)
+        env.write(self.dst, out, to, keep=True, undefined=undefined)
 
     def _pair(self) -> np.ufunc:
         floats = self.src.buffer.dtype.is_float and not self.nan_propagate

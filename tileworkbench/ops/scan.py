@@ -27,14 +27,14 @@ class Scan(Op):
 
     def run(self, env: Any) -> None:
         """Sums of narrow floats run in float32; every prefix is rounded once. max skips NaN."""
-        dtype, to = self.src.buffer.dtype, self.dst.buffer.dtype
+        dtype = self.src.buffer.dtype
         value, undefined = env.read(self.src), env.undefined(self.src)
         axis = env.lead + self.dim % len(self.src.extents)
         fn: np.ufunc = np.add if self.kind == "sum" else (np.fmax if dtype.is_float else np.maximum)
         out = _prefixes(fn, value, axis, self.reverse)
         if undefined is not None:
             undefined = _prefixes(np.logical_or, undefined, axis, self.reverse)
-        env.write(self.dst, env.convert(env.round(out, dtype), dtype, to), keep=True, undefined=undefined)
+        env.write(self.dst, env.round(out, dtype), dtype, keep=True, undefined=undefined)
 
     def text(self, show: Any) -> str:
         reverse = ", reverse=True" if self.reverse else ""

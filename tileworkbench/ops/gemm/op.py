@@ -66,13 +66,14 @@ class Gemm(Op):
         env.require(self.clear, "a gemm's clear flag", self.loc)
         clear = env.scalar(self.clear)
         if np.all(clear):
-            env.write(self.c, env.round(total.astype(env.container(to), copy=False), to), keep=True)
+            env.write(self.c, env.round(total.astype(env.container(to), copy=False), to), to)
             return
-        old = env.read(self.c, sink="a gemm's accumulator")
-        if np.ndim(clear):
-            old = np.where(clear.reshape(clear.shape + (1,) * len(self.c.extents)), 0, old)
-        into = total if total.dtype == old.dtype and total.size >= old.size else None
-        env.write(self.c, env.round(np.add(old, total, out=into), to), keep=True)
+        if np.any(clear):  # in some blocks only
+            kept = np.logical_not(clear).reshape(np.shape(clear) + (1,) * len(self.c.extents))
+            total = np.where(kept, env.read(self.c) + total, total)
+            env.write(self.c, env.round(total, to), to, keep=True)
+            return
+        env.accumulate(self.c, total)
 
     def _operand(self, env: Any, region: Region, transposed: bool) -> np.ndarray:
         value = env.read(region, sink="a gemm")

@@ -12,7 +12,7 @@ import numpy as np
 from ...ir.dtype import DType
 from ...ir.expr import Buffer, Const, Expr
 from ...ir.stmt import Region
-from . import matmul, rounding
+from . import rounding
 from .access import load
 from .affine import Affine, add, axis_values
 from .arithmetic import as_array
@@ -53,8 +53,7 @@ class Env:
         extents = self.extents(region)
         if sink and slot.undefined is not None:
             mark = self.undefined(region)
-            lead = st.mask.reshape(st.mask.shape + (1,) * len(extents)) if isinstance(st.mask, np.ndarray) else st.mask
-            if mark is not None and np.any(np.logical_and(mark, lead)):
+            if mark is not None and np.any(np.logical_and(mark, self._mask(extents))):
                 raise never_written(region.buffer.name, sink, region.loc)
         if self._is_whole(region, slot, extents):
             return rounding.widen(slot.array, region.buffer.dtype) if slot.narrow else slot.array
@@ -71,23 +70,32 @@ class Env:
             mark = self._full(load(st, slot, self._indices(region, extents), region.loc, undefined_of(slot)), extents)
         return mark if mark.any() else None
 
-    def write(self, region: Region, value: Any, keep: bool = False, undefined: Any = None) -> None:
-        """Stores `value` in the region for the active blocks; drops what lies past the edge of a global tensor. `keep`
-        promises that nobody changes `value` later."""
-        st = self.st
+    def write(
+        self, region: Region, value: Any, dtype: DType, keep: bool = False, undefined: Any = None
+    ) -> None:
+        """Stores `value`, of `dtype`, in the region for the active blocks, converted as T.copy does it: nearest-even,
+        saturating for fp8. What lies past the edge of a global tensor is dropped. `keep` promises that nobody changes
+        `value` later."""
+        st, to = self.st, region.buffer.dtype
         if st.mask is False:
             return
-        slot = st.slot(region.buffer, write=True)
-        extents = self.extents(region)
-        if slot.lead == 0 and undefined is not None:
-            lead = st.mask.reshape(st.mask.shape + (1,) * len(extents)) if isinstance(st.mask, np.ndarray) else st.mask
-            if np.any(np.logical_and(undefined, lead)):
+        slot, extents = st.slot(region.buffer, write=True), self.extents(region)
+        if slot.lead == 0:
+            if undefined is not None and np.any(np.logical_and(undefined, self._mask(extents))):
                 raise never_written("the source", f"a store to global memory, `{region.buffer.name}`", region.loc)
-        if slot.lead and st.mask is True and self._is_whole(region, slot, extents):
-            replace(st, slot, value, keep, undefined)
-            return
+            value = rounding.native(value, dtype, to) if slot.narrow else rounding.convert(value, dtype, to)
+        else:
+            keep = keep or rounding.changes(dtype, to)
+            value = rounding.convert(value, dtype, to, saturate=True)
+            if st.mask is True and self._is_whole(region, slot, extents):
+                replace(st, slot, value, keep, undefined)
+                return
         with st.opened(extents):
             store(st, slot, self._indices(region, extents), value, region.loc, undefined)
+
+    def _mask(self, extents: tuple[int, ...]) -> Any:
+        mask = self.st.mask
+        return mask.reshape(mask.shape + (1,) * len(extents)) if isinstance(mask, np.ndarray) else mask
 
     def scalar(self, e: Expr) -> Any:
         """A scalar's value: a NumPy scalar, or an array over the machine's axes."""
@@ -128,8 +136,19 @@ class Env:
             update(st, slot, kind, self._indices(region, extents), value, region.loc)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """a · b over the last two axes; a new array."""
-        return matmul.product(a, b)
+        """a · b over the last two axes; valid until the next product."""
+        return self.program.products.product(a, b)
+
+    def accumulate(self, region: Region, value: np.ndarray) -> None:
+        """Adds `value` to the region's elements, rounded to their dtype."""
+        st, to = self.st, region.buffer.dtype
+        old = self.read(region, sink="a gemm's accumulator")
+        slot = st.slot(region.buffer, write=True)
+        fits = old is slot.array and slot.owned and rounding.rounder(to) is None and value.dtype == old.dtype
+        if fits and st.mask is True and value.shape == old.shape:
+            np.add(old, value, out=old)
+        else:
+            self.write(region, self.round(np.add(old, value), to), to, keep=True)
 
     def parallel(self, op: Any) -> None:
         """Runs the body of a T.Parallel for all iterations at once."""

@@ -257,6 +257,12 @@ def _call(e: Call, depth: int, program: Program) -> Closure:
     if e.fn in mathfn.TESTS:
         test = mathfn.TESTS[e.fn]
         return lambda st: test(as_array(args[0](st), dtypes[0]))
+    if e.fn in mathfn.BITS:
+        count = mathfn.bits_function(e.fn, dtypes[0].bits)
+        return lambda st: count(dense(args[0](st), dtypes[0]))
+    directed = mathfn.nextafter if e.fn == "nextafter" else mathfn.ieee(e.fn)
+    if directed is not None:
+        return lambda st: directed(*(as_array(a(st), d) for a, d in zip(args, dtypes, strict=True)))
     fn = mathfn.FLOAT.get(e.fn)
     if fn is None:
         raise SimulationError(

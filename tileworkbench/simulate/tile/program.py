@@ -16,6 +16,7 @@ from ...ops.parallel import Parallel
 from . import atomic, control, intrinsics, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
+from .matmul import Products
 from .state import State
 
 _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
@@ -42,6 +43,7 @@ class Program:
 
     def __init__(self, kernel: Kernel) -> None:
         self.depths: dict[Var, int] = {}
+        self.products = Products()
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}

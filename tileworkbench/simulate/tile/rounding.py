@@ -14,7 +14,10 @@ import ml_dtypes
 import numpy as np
 
 from ...ir.dtype import DTYPES, DType
+from . import half
 
+# From this many elements on, conversion on the bits is faster than NumPy's own.
+_LARGE = 1024
 _NARROW = {name for name, d in DTYPES.items() if d.is_float and d.bits < 32}
 
 
@@ -34,27 +37,24 @@ def widen(array: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype.bits == 8:
         table = np.arange(256, dtype=np.uint8).view(dtype.numpy).astype(np.float32)
         return table[array.view(np.uint8)]
+    if dtype.name == "float16" and array.size >= _LARGE:
+        return half.to_single(array)
     return array.astype(np.float32)
 
 
-def round_half(x: Any) -> Any:
-    """float32 values rounded to float16, in float32."""
-    if type(x) is not np.ndarray or x.size < 1024:
-        return np.float16(x).astype(np.float32) if np.ndim(x) == 0 else x.astype(np.float16).astype(np.float32)
-    # On the bits: add half a unit of the 13 dropped bits (ties to even) and cut them off. Subnormals of fp16 and
-    # values past its range take the slow way.
-    u = x.view(np.uint32) if x.flags.c_contiguous else np.ascontiguousarray(x).view(np.uint32)
-    magnitude = u & np.uint32(0x7FFFFFFF)
-    # zero is exact on the fast way too, and common
-    special = ((magnitude - np.uint32(0x38800000)) >= np.uint32(0x477FF000 - 0x38800000)) & (magnitude != 0)
-    out = (u >> np.uint32(13)) & np.uint32(1)
-    out += np.uint32(0xFFF)
-    out += u
-    out &= np.uint32(0xFFFFE000)
-    result = out.view(np.float32)
-    if special.any():
-        result[special] = x[special].astype(np.float16).astype(np.float32)
-    return result.reshape(x.shape)
+def native(value: Any, source: DType, to: DType) -> Any:
+    """A value in the container of `source` as a native narrow float `to`, rounded once; saturating for fp8."""
+    if source.is_float and source.bits <= 32 and to.bits == 16:
+        if to.name == "float16" and type(value) is np.ndarray and value.size >= _LARGE:
+            return half.to_half(value)
+        return np.asarray(value).astype(to.numpy)
+    return np.asarray(convert(value, source, to, saturate=True)).astype(to.numpy)
+
+
+def _round_half(x: Any) -> Any:
+    if type(x) is np.ndarray and x.size >= _LARGE:
+        return half.round_half(x)
+    return np.asarray(x).astype(np.float16).astype(np.float32)[()]
 
 
 def _through(native: Any) -> Callable[[Any], Any]:
@@ -72,7 +72,7 @@ def round_tf32(x: Any) -> Any:
 
 
 _ROUND: dict[str, Callable[[Any], Any]] = {
-    "float16": round_half,
+    "float16": _round_half,
     **{n: _through(DTYPES[n].numpy) for n in _NARROW if n != "float16"},
 }
 

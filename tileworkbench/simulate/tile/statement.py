@@ -13,7 +13,7 @@ from ...ir.stmt import Alloc, Assert, Eval, Let, Print, Store
 from . import mathfn
 from .affine import Affine
 from .arithmetic import as_array, dense
-from .rounding import changes, convert
+from .rounding import changes, convert, native
 from .state import State
 from .storage import Slot, tile_slot
 from .taint import refuse
@@ -51,15 +51,15 @@ def compile_store(s: Store, depth: int, program: Program) -> Run:
         for check, index in addresses:
             refuse(st, check, index, "an address", loc)
         v = dense(value(st), source)
+        slot = st.slot(buffer, write=True)
+        if slot.lead == 0:
+            refuse(st, tainted, s.value, f"a store to global memory, `{buffer.name}`", loc)
+            store(st, slot, at, native(v, source, to) if slot.narrow else convert(v, source, to), loc)
+            return
         new = keep
         if source is not to:
             new = keep or changes(source, to)
             v = convert(v, source, to, saturate=True)
-        slot = st.slot(buffer, write=True)
-        if slot.lead == 0:
-            refuse(st, tainted, s.value, f"a store to global memory, `{buffer.name}`", loc)
-            store(st, slot, at, v, loc)
-            return
         mark = tainted(st)
         if _whole(st, slot, at, v, mark):
             replace(st, slot, v, new, mark)
