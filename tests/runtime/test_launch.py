@@ -186,6 +186,11 @@ def test_limits_of_grid_and_int32(driver: FakeDriver) -> None:
         add(driver, small)(*abc(2**31, 1))
 
 
+def test_a_grid_is_whole_clusters(driver: FakeDriver) -> None:
+    with pytest.raises(LaunchError, match="3 blocks in x, in clusters of 2"):
+        add(driver, replace(ADD, cluster=(2, 1, 1)))(*abc(100, 192))
+
+
 def test_an_empty_grid_launches_nothing(driver: FakeDriver) -> None:
     kernel = add(driver)
     kernel(*abc(0, 200))

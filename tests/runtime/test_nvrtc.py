@@ -208,3 +208,15 @@ ptxas info    : Used 168 registers, used 4 barriers, 1024+16 bytes smem, 400 byt
     assert ptxas.usage(log, "absent") == ptxas.Usage()
     binary = replace(nvrtc.build(source()), warnings=ptxas.warnings(log))
     assert len(binary.serialised) == 1 and "C7514" in binary.serialised[0]
+
+
+def test_the_version_is_the_wheels() -> None:
+    from importlib import metadata
+
+    try:
+        wanted = metadata.version("nvidia-cuda-nvrtc")
+    except metadata.PackageNotFoundError:
+        pytest.skip("NVRTC is not from a wheel")
+    assert nvrtc.version() == f"nvrtc {wanted}"
+    major, minor = nvrtc._release()
+    assert wanted.startswith(f"{major}.{minor}.")

@@ -6,6 +6,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from ..errors import LaunchError, MissingDependency
 
 CPU = -1
@@ -40,7 +43,7 @@ def read(value: Any) -> Array:
         return _torch(value)
     if library == "cupy":
         return _cupy(value)
-    if library == "numpy" and hasattr(value, "__array_interface__"):
+    if isinstance(value, np.ndarray):
         return _numpy(value)
     if hasattr(value, "__cuda_array_interface__"):
         return _interface(value)
@@ -67,8 +70,6 @@ def empty(library: str, device: int, shape: tuple[int, ...], dtype: str) -> Any:
         place = "cpu" if device == CPU else f"cuda:{device}"
         return torch.empty(shape, dtype=getattr(torch, torch_name(dtype)), device=place)
     if library == "numpy":
-        import numpy as np
-
         return np.empty(shape, numpy_dtype(dtype))
     return _cupy_empty(device, shape, dtype)
 
@@ -79,9 +80,6 @@ def torch_name(dtype: str) -> str:
 
 def numpy_dtype(name: str) -> Any:
     """NumPy's dtype of an element type; ml_dtypes holds the ones that NumPy lacks."""
-    import ml_dtypes
-    import numpy as np
-
     name = torch_name(name)
     return np.dtype(getattr(ml_dtypes, name)) if name == "bfloat16" or name.startswith("float8") else np.dtype(name)
 
@@ -113,8 +111,6 @@ def _numpy(value: Any) -> Array:
 
 
 def _interface(value: Any) -> Array:
-    import numpy as np
-
     found = value.__cuda_array_interface__
     dtype, shape = np.dtype(found["typestr"]), tuple(found["shape"])
     if not dtype.isnative:
@@ -131,12 +127,10 @@ def _interface(value: Any) -> Array:
 def _dlpack(value: Any) -> Array:
     kind, _ = value.__dlpack_device__()
     if int(kind) == 1:
-        import numpy as np
-
         return _numpy(np.from_dlpack(value))
-    for name, reader in (("torch", _torch), ("cupy", _cupy)):
-        if name in sys.modules:
-            return reader(sys.modules[name].from_dlpack(value))
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return _torch(torch.from_dlpack(value))
     try:
         import cupy
     except ImportError:

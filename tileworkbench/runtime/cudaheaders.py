@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import posixpath
 import re
 from collections.abc import Iterable
@@ -98,19 +99,31 @@ def _path(name: str) -> Path | None:
 @functools.cache
 def include_dir() -> Path:
     """The toolkit's include folder, from the nvidia-cuda-runtime wheel or an installed toolkit."""
-    try:
-        from cuda import pathfinder
-
-        found = pathfinder.find_nvidia_header_directory("cudart")
-    except ImportError:
-        found = None
+    found = _in_wheel() or _in_toolkit()
     if found is None:
         raise MissingDependency(
             "the CUDA headers are not installed",
             rule="this kernel includes CUDA's headers for half, bfloat16 or fp8 numbers",
             fix="pip install nvidia-cuda-runtime",
         )
-    return Path(found)
+    return found
+
+
+def _in_wheel() -> Path | None:
+    """The newest wheel's folder. Asked first, since the toolkit's finder takes 50 ms to import."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = (spec.submodule_search_locations or ()) if spec else ()
+    found = [path.parent for root in roots for path in Path(root).glob("*/include/cuda_fp16.h")]
+    return max(found, default=None)
+
+
+def _in_toolkit() -> Path | None:
+    try:
+        from cuda import pathfinder
+    except ImportError:
+        return None
+    found = pathfinder.find_nvidia_header_directory("cudart")
+    return Path(found) if found else None
 
 
 @functools.cache

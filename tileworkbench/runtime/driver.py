@@ -116,7 +116,7 @@ class CudaDriver:
         return device.value if self._cuda.cuCtxGetDevice(ctypes.byref(device)) == 0 else -1
 
     def capability(self, device: int) -> tuple[int, int]:
-        return self._attribute(device, _CAPABILITY[0]), self._attribute(device, _CAPABILITY[1])
+        return self.attribute(device, _CAPABILITY[0]), self.attribute(device, _CAPABILITY[1])
 
     def make_current(self, device: int) -> None:
         self._check(self._cuda.cuCtxSetCurrent(self._context(device)), "cuCtxSetCurrent")
@@ -132,7 +132,7 @@ class CudaDriver:
     def load(self, device: int, code: bytes, entry: str, shared: int, cluster: int) -> tuple[int, int]:
         """(module, function) on `device`, its shared-memory limit raised to `shared` bytes. Allowed during the capture
         of a graph."""
-        most = self._attribute(device, _SHARED_OPTIN)
+        most = self.attribute(device, _SHARED_OPTIN)
         if shared > most:
             raise ResourceError(
                 f"{entry} needs {shared} bytes of shared memory", rule=f"device {device} has {most} a block"
@@ -200,6 +200,16 @@ class CudaDriver:
     def synchronize(self, stream: int) -> None:
         self._check(self._cuda.cuStreamSynchronize(ctypes.c_void_p(stream)), "the kernel")
 
+    def call(self, name: str, *arguments: Any) -> None:
+        """Any other call of the driver by name, with ctypes' own values; LaunchError when it fails."""
+        self._check(getattr(self._cuda, name)(*arguments), name)
+
+    def attribute(self, device: int, number: int) -> int:
+        """A CUdevice_attribute by its number."""
+        value = ctypes.c_int()
+        self._check(self._cuda.cuDeviceGetAttribute(ctypes.byref(value), number, device), f"asking device {device}")
+        return value.value
+
     def error_name(self, status: int) -> str:
         name, text = ctypes.c_char_p(), ctypes.c_char_p()
         self._cuda.cuGetErrorName(status, ctypes.byref(name))
@@ -214,11 +224,6 @@ class CudaDriver:
                 self._check(status, f"opening device {device}")
                 self._contexts[device] = context
             return self._contexts[device]
-
-    def _attribute(self, device: int, number: int) -> int:
-        value = ctypes.c_int()
-        self._check(self._cuda.cuDeviceGetAttribute(ctypes.byref(value), number, device), f"asking device {device}")
-        return value.value
 
     @contextlib.contextmanager
     def _capture_relaxed(self) -> Iterator[None]:

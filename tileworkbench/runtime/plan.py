@@ -143,6 +143,13 @@ def grid_of(source: Source, values: Mapping[str, int]) -> tuple[int, int, int]:
             raise LaunchError(
                 f"the grid has {number} blocks in {axis} ({formula})", rule=f"a grid has 0 to {most} there"
             )
+    for axis, number, extent in zip("xyz", (x, y, z), (*source.cluster, 1, 1), strict=False):
+        if number % extent:
+            raise LaunchError(
+                f"the grid has {number} blocks in {axis}, in clusters of {extent}",
+                rule="a grid is whole clusters",
+                fix="use sizes that make whole clusters, or no cluster",
+            )
     return x, y, z
 
 

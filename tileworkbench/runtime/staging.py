@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from ..codegen.source import TensorParam
 from .arrays import Array
 from .driver import Driver
@@ -17,8 +19,6 @@ def on_device(
 ) -> Iterator[dict[str, Array]]:
     """`arrays` with the NumPy ones replaced by device copies for the length of the block. What the kernel writes is
     copied back when the block ends well; nothing is when it does not."""
-    import numpy as np
-
     staged: dict[str, Array] = {}
     packed: dict[str, np.ndarray] = {}
     try:
