@@ -90,7 +90,8 @@ def kernel(
             at_byte += b.static_size() * b.dtype.bytes
     offsets.update(more.pop("offsets", {}))
     made = Kernel(
-        "k", tuple(params), tuple(grid), tuple(block_vars), threads, tuple(body), level="thread", launch_threads=threads,
+        "k", tuple(params), tuple(grid), tuple(block_vars), threads, tuple(body), level="thread",
+        launch_threads=threads,
         buffers=tuple(buffers), offsets=offsets, shared_bytes=more.pop("shared_bytes", at_byte), **more,
     )  # fmt: skip
     return numbered(made)

@@ -1,4 +1,4 @@
-"""The thread machine: thread-level kernels on NumPy, exact about order. It knows instructions only, no op and no pass."""
+"""The thread machine: thread-level kernels on NumPy, exact about order. It knows instructions, no op and no pass."""
 
 from .faults import Fault
 from .launch import ThreadRun, run

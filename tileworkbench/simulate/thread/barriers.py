@@ -101,7 +101,13 @@ class Barriers:
         """A barrier is used only after its initialisation is visible to the user."""
         rule = RULES["barrier_init"]
         if bar.init is None:
-            raise fault(w, "barrier", f"{bar.name} is used before it is initialised", rule=rule.edge, fix=rule.fix)
+            raise fault(
+                w,
+                "barrier",
+                f"{bar.name} is used before it is initialised",
+                rule=str(rule),
+                fix=rule.fix,
+            )
         if threads.size == 1 and threads[0] == bar.init_thread:
             return
         known = self.block.clocks.order[threads, bar.init_thread] >= bar.init_clock
@@ -112,7 +118,7 @@ class Barriers:
                     "race",
                     f"{bar.name} is used without an order after its {place(bar.init)}",
                     other=bar.init,
-                    rule=f"{rule.orders}: {rule.edge} [barrier_init]",
+                    rule=str(rule),
                     fix=rule.fix,
                 )
             )
@@ -123,7 +129,7 @@ class Barriers:
                     "race",
                     f"{bar.name} is used though no Fence(mbarrier_init) followed its {place(bar.init)}",
                     other=bar.init,
-                    rule=f"{rule.orders}: {rule.edge} [barrier_init]",
+                    rule=str(rule),
                     fix=rule.fix,
                 )
             )
@@ -146,12 +152,12 @@ class Barriers:
             )
         self.settle(w, bar)
 
-    def receive(self, w: Warp, bar: MBarrier, size: int) -> None:
+    def receive(self, w: Warp, bar: MBarrier, size: int, by: Any) -> None:
         """A transfer's bytes have landed."""
         bar.tx -= size
-        self.settle(w, bar)
+        self.settle(w, bar, by)
 
-    def settle(self, w: Warp, bar: MBarrier) -> None:
+    def settle(self, w: Warp, bar: MBarrier, by: Any = None) -> None:
         """Completes the phase when nothing is missing."""
         if bar.pending:
             return
@@ -159,7 +165,8 @@ class Barriers:
             raise fault(
                 w,
                 "bytes",
-                f"{bar.name} has received {-bar.tx} bytes more than phase {bar.phase} expects",
+                at=by,
+                found=f"{bar.name} has received {-bar.tx} bytes more than phase {bar.phase} expects",
                 other=bar.init,
                 rule="the bytes announced (arrive with bytes) are the bytes that the transfers of the phase bring",
             )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: `kind` (issue, land, wait, arrive, sync, print, …), the step it happened at, who and where."""
+    """Something that happened. `kind`: issue, land, wait, arrive, sync or print; with its step, warp and place."""
 
     step: int
     kind: str
@@ -50,6 +50,7 @@ class Work:
     warp: Warp
     stmt: Any
     landed: bool = False
+    bar: Any = None  # the mbarrier that its bytes complete on
 
 
 @dataclass(eq=False)
@@ -84,6 +85,8 @@ class Block:
         self.schedule = self.launch.schedule
         self.random = random.Random(f"{self.launch.seed} {self.number}")
         self.serial = 0
+        self.meetings: dict[int, Any] = {}  # warpgroups on their way into a wgmma
+        self.products: dict[int, list[Work]] = {}  # their wgmmas under way, in order
         self._make_warps(lanes)
 
     def _make_warps(self, lanes: int) -> None:
@@ -105,7 +108,7 @@ class Block:
         for w in self.warps:
             w.role_size = self.threads
 
-    # --- services for rows ---------------------------------------------------------------------------------------------
+    # --- services for rows -------------------------------------------------------------------------------------------
     def tensor(self, buffer: Buffer) -> Space:
         return self.launch.tensors[buffer]
 
@@ -222,7 +225,7 @@ class Block:
     def _finish(self) -> None:
         """The block's end: nothing may still use its shared memory."""
         for w in self.warps:
-            for work in (*w.open["bulk"], *(x for g in w.groups["bulk"] for x in g.works)):
+            for work in [*w.open["bulk"], *(x for g in w.groups["bulk"] for x in g.works)]:
                 if not work.read_waited:
                     raise fault(
                         w,
@@ -232,5 +235,6 @@ class Block:
                         rule="WaitGroup(bulk) comes before the end of the kernel",
                         fix="commit and wait for the group",
                     )
+                work.finish(work.lanes, False)
         for work in list(self.flying):
             self.land(work)

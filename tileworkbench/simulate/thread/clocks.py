@@ -5,8 +5,8 @@
 (Fence proxy_async) before the synchronisation that told `t` about them.
 
 Agents are the block's threads, then one agent a barrier: transfers that complete on a barrier are ordered before its
-waiters by the number of its phase. The threads of a warp share one counter, which steps at every release; a thread's own
-entry is unlimited (program order).
+waiters by the number of its phase. The threads of a warp share one counter, which steps at every release; a thread's
+own entry is unlimited (program order).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _mma_double() -> Fragments:
 
 
 def _mfma(m: int, n: int, k: int) -> Fragments:
-    """CDNA mfma with one block: lanes run along m (or n), groups of lanes along k (AMD matrix instruction calculator)."""
+    """CDNA mfma of one block: lanes run along m (or n), groups of lanes along k (AMD matrix instruction calculator)."""
     groups = 64 // m
     held = k // groups
     i, lane = _grid(held, 64)

@@ -53,6 +53,7 @@ class Launch:
     events: list[Event] = field(default_factory=list)
     faults: list[SimulationError] = field(default_factory=list)
     published: dict[Any, set[int]] = field(default_factory=dict)
+    boxes: dict[str, Any] = field(default_factory=dict)
     steps: int = 0
 
     def report(self, error: Fault) -> None:

@@ -13,7 +13,7 @@ from . import scalars
 from .faults import fault
 from .memory import Space, predicate, resolver
 from .program import Program
-from .values import check_register_read, check_register_write, register_rows
+from .registers import check_register_read, check_register_write, register_rows
 from .warp import RegFile, Warp
 
 Array = np.ndarray

@@ -45,7 +45,7 @@ class Space:
         return self.raw[base[:, None] + np.arange(size)]
 
     def element_defined(self, units: Array, count: int, width: int) -> Array:
-        """Whether each of `count` elements of `width` bytes is defined, from the units of one access: (accesses, count)."""
+        """Whether each of `count` elements of `width` bytes is defined, from their units: (accesses, count)."""
         known = self.defined[units]
         if self.unit == width:
             return known
@@ -84,7 +84,7 @@ def shared_layout(kernel: Any) -> Layout:
             sizes[buffer] = extent * buffer.dtype.bytes * kernel.versions.get(buffer, 1)
             if offsets[buffer] + sizes[buffer] > kernel.shared_bytes:
                 raise InternalError(
-                    f"{buffer.name} ends at byte {offsets[buffer] + sizes[buffer]} of {kernel.shared_bytes} shared bytes"
+                    f"{buffer.name} ends at byte {offsets[buffer] + sizes[buffer]} of {kernel.shared_bytes}"
                 )
     return Layout(offsets, sizes)
 

@@ -75,7 +75,7 @@ class Rendezvous:
             raise fault(
                 w,
                 "divergent",
-                f"{self.name(key)} is used for {expected} threads here and for {point.expected} by {place(point.first)}",
+                f"{self.name(key)} counts {expected} threads here and {point.expected} in {place(point.first)}",
                 rule="all uses of a barrier in one phase name the same number of threads",
                 other=point.first,
             )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...ir import instr as i
-from . import copies, groups, lanes, loadstore, tensor, waits
-from .program import FLOW, PLAIN, POINT, Maker
+from . import copies, groups, lanes, loadstore, tensor, tma, waits, wgmma
+from .flow import FLOW, PLAIN, POINT
+from .program import Maker
 
 ROWS: dict[type, tuple[int, Maker]] = {
     i.LoadMem: (POINT, loadstore.load),
@@ -15,6 +16,12 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.Shuffle: (PLAIN, lanes.shuffle),
     i.Vote: (PLAIN, lanes.vote),
     i.Mma: (PLAIN, tensor.mma),
+    i.Wgmma: (FLOW, wgmma.wgmma),
+    i.WgmmaFence: (PLAIN, wgmma.wgmma_fence),
+    i.TmaLoad: (POINT, tma.tma_load),
+    i.TmaStore: (POINT, tma.tma_store),
+    i.BulkLoad: (POINT, tma.bulk_load),
+    i.BulkStore: (POINT, tma.bulk_store),
     i.CopyAsync: (POINT, copies.copy_async),
     i.CopyAsyncArrive: (POINT, copies.copy_async_arrive),
     i.LdsDirect: (POINT, copies.lds_direct),

@@ -69,7 +69,7 @@ class Shadow:
     def read(self, w: Warp, threads: Any, units: Any, number: int, via: str = "generic") -> None:
         """`threads` (one a unit, or one for all) read `units`. via: generic, async (an issuing thread's engine)."""
         self._check_writes(w, threads, units, via, "read", False)
-        if via == "generic":
+        if via == "generic" or self.across:
             self.mark_read(w, threads, units, number)
 
     def write(self, w: Warp, threads: Any, units: Any, number: int, atomic: bool = False) -> None:
@@ -100,6 +100,9 @@ class Shadow:
     def mark_read(self, w: Warp, threads: Any, units: Any, number: int) -> None:
         clock = self._readers()[w.index]
         mask, now = self.r_mask[w.index], self.block.clocks.now[w.index]
+        if threads is None:
+            self._mark_collective(w, units, number, now)
+            return
         bits = np.left_shift(np.uint64(1), (np.asarray(threads) - w.index * w.lanes).astype(np.uint64))
         stale = clock[units] != now
         mask[units] = np.where(stale, np.uint64(0), mask[units])
@@ -113,6 +116,12 @@ class Shadow:
             self.r_many[units] |= (self.r_block[units] >= 0) & (self.r_block[units] != self.block.number)
             self.r_block[units] = self.block.number
             self.r_last[units] = number
+
+    def _mark_collective(self, w: Warp, units: Any, number: int, now: Any) -> None:
+        """A read of the warp as a whole, over for all of it when any lane has gone on: an empty lane mask says so."""
+        self.r_clock[w.index][units] = now
+        self.r_mask[w.index][units] = 0
+        self.r_stmt[w.index][units] = number
 
     # --- checks -----------------------------------------------------------------------------------------------------
     def _check_writes(self, w: Warp, threads: Any, units: Any, via: str, doing: str, atomic: bool) -> None:
@@ -165,7 +174,9 @@ class Shadow:
         masks = self.r_mask[readers, numbers]
         did = (masks[:, None] >> np.arange(lanes, dtype=np.uint64)) & np.uint64(1)
         columns = readers[:, None] * lanes + np.arange(lanes)
-        bad = (did != 0) & (order[mine[:, None], columns] < seen[readers, positions][:, None])
+        known = order[mine[:, None], columns] >= seen[readers, positions][:, None]
+        whole = masks == 0
+        bad = np.where(whole[:, None], ~known.any(axis=1, keepdims=True), (did != 0) & ~known)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1)))
             reader = int(columns[row][np.argmax(bad[row])])
@@ -207,7 +218,7 @@ class Shadow:
         missing = RULES[rule]
         block.report(fault(
             w, "race", f"{doing} of {self.label(unit)} is not ordered after the {was} by {place(earlier)} ({who})",
-            rule=f"{missing.orders}: {missing.edge} [{missing.name}]", fix=missing.fix,
+            rule=str(missing), fix=missing.fix,
             lanes=[thread - w.index * w.lanes], other=earlier,
         ))  # fmt: skip
 
@@ -237,7 +248,7 @@ class Shadow:
         self.block.report(fault(
             w, "race", f"{doing} of {self.label(unit)}, which block number {int(blocks[position])} has "
             f"{'read' if reads else 'written'} by {place(earlier)}",
-            rule=f"{rule.orders}: {rule.edge} [{rule.name}]", fix=rule.fix, other=earlier,
+            rule=str(rule), fix=rule.fix, other=earlier,
         ))  # fmt: skip
 
     def _in_flight(self, w: Warp, units: Any, held: Array, table: dict[int, Pending], doing: str) -> None:
@@ -248,10 +259,10 @@ class Shadow:
         self.block.report(fault(
             w, "race", f"{doing} of {self.label(self._unit(units, position))} while {place(work.stmt)} of "
             f"{threads_text(work.warp)} is still in flight there",
-            rule=f"{rule.orders}: {rule.edge} [{rule.name}]", fix=rule.fix, other=work.stmt,
+            rule=str(rule), fix=rule.fix, other=work.stmt,
         ))  # fmt: skip
 
-    # --- asynchronous work between issue and wait ----------------------------------------------------------------------
+    # --- asynchronous work between issue and wait --------------------------------------------------------------------
     def begin_write(self, work: Pending, units: Any) -> None:
         if self.w_pending is None:
             self.w_pending = np.zeros(self.units, dtype=np.int32)

@@ -19,12 +19,12 @@ from .warp import Warp
 Array = np.ndarray
 
 
-def operand_values(held: Array, dtype: DType) -> Array:
+def operand_values(held: Array, dtype: DType, tf32: bool) -> Array:
     """Operand elements as numbers that a product keeps exactly: float64, or int64 for integers. A tf32 operand is cut
     to 10 mantissa bits, as the unit ignores the rest of the register."""
     if dtype.is_int:
         return held.astype(np.int64)
-    if dtype.name in ("tfloat32", "float32"):
+    if tf32:
         held = (np.ascontiguousarray(held, dtype=np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     return held.astype(np.float64)
 
@@ -38,6 +38,7 @@ def accumulate(a: Array, b: Array, c: Any, dtype: DType) -> Array:
 def mma(p: Program, s: Mma) -> Callable[[Warp], None]:
     a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
     table = fragments(s.atom, a_type.bytes)
+    tf32 = "tf32" in s.atom or "xf32" in s.atom
     for name, reg, part in (("a", s.a, table.a), ("b", s.b, table.b), ("c", s.c, table.c), ("d", s.d, table.c)):
         if reg.count != part.flat.shape[0]:
             raise InternalError(
@@ -63,7 +64,8 @@ def mma(p: Program, s: Mma) -> Callable[[Warp], None]:
                     fix="clear the accumulator, or zero-fill the tail of the tile",
                 )
             held.append(rf.data[first : first + count])
-        a, b = operand_values(table.a.gather(held[0]), a_type), operand_values(table.b.gather(held[1]), b_type)
+        a = operand_values(table.a.gather(held[0]), a_type, tf32)
+        b = operand_values(table.b.gather(held[1]), b_type, tf32)
         result = accumulate(a, b, table.c.gather(held[2]), acc)
         out, into = target(w)
         out.data[into : into + s.d.count] = table.c.scatter(result)

@@ -1,4 +1,4 @@
-"""Expressions compiled to closures, once a node: one gives the value for all lanes, one the lanes where it is undefined.
+"""Expressions compiled to closures, once a node: one gives the value for all lanes, one where it is undefined.
 
 Definedness is a matter of shadow bits, never of values: a NaN is a legal value and an integer has none. An expression
 without register reads cannot be undefined; its second closure is None and costs nothing.
@@ -33,6 +33,7 @@ from ...ir.expr import (
 from . import scalars
 from .faults import fault
 from .mathcalls import call
+from .registers import check_register_read, register_rows
 from .warp import RegFile, Warp
 
 Read = Callable[[Warp], Any]
@@ -263,55 +264,6 @@ def flat_index(s: Scope, buffer: Buffer, indices: tuple[Expr, ...]) -> Value:
     for index, extent in zip(indices, buffer.shape, strict=True):
         total = index if total is None else total * extent + index
     return s.value(total if total is not None else const(0))
-
-
-def register_rows(w: Warp, rf: RegFile, start: Any, count: int) -> int:
-    """The constant first register of a run, checked against the buffer's extent."""
-    if type(start) is not int:
-        if isinstance(start, np.ndarray) and start.size and (start == start[0]).all():
-            start = int(start[0])
-        else:
-            raise fault(
-                w,
-                "register",
-                f"registers of {rf.buffer.name!r} are indexed by a value that differs between lanes",
-                rule="a register number is the same in all lanes",
-                fix="unroll the loop, or use shared memory",
-            )
-    if start < 0 or start + count > rf.extent:
-        raise fault(
-            w,
-            "bounds",
-            f"registers {start}…{start + count - 1} of {rf.buffer.name!r}, which has {rf.extent}",
-            rule="register numbers lie inside their buffer",
-        )
-    return start
-
-
-def check_register_read(w: Warp, rf: RegFile, start: int, count: int) -> None:
-    if rf.writing is not None:
-        if rf.writing[start : start + count].any():
-            raise fault(
-                w,
-                "in_flight",
-                f"register {rf.buffer.name}[{start}] is read while a wgmma may still write it",
-                rule="accumulators are read after WaitGroup(wgmma) has covered their group",
-                fix="wait for the group before this statement",
-            )
-        rf.touched[start : start + count] = True
-
-
-def check_register_write(w: Warp, rf: RegFile, start: int, count: int) -> None:
-    if rf.writing is not None:
-        check_register_read(w, rf, start, count)
-        if rf.reading[start : start + count].any():
-            raise fault(
-                w,
-                "in_flight",
-                f"register {rf.buffer.name}[{start}] is overwritten while a wgmma may still read it",
-                rule="A registers of a wgmma are rewritten after WaitGroup(wgmma) has covered its group",
-                fix="wait for the group before this statement",
-            )
 
 
 def _load(s: Scope, e: Load) -> Value:

@@ -1,4 +1,4 @@
-"""Rows that order things: Sync, Fence, mbarriers, register hand-over, Trap and the rows without a meaning of their own."""
+"""Rows that order things: Sync, Fence, mbarriers, register hand-over, Trap, and the rows without a meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from ...errors import InternalError
 from ...ir.instr import BarArrive, BarInit, BarWait, Fence, RawSource, SetRegs, Sync, Trap
 from .barriers import MBarrier
-from .block import Work
 from .faults import fault
 from .memory import check_defined, uniform
 from .program import Program
@@ -49,7 +48,7 @@ def fence(p: Program, s: Fence) -> Callable[[Warp], None]:
     return run
 
 
-def _barrier(p: Program, bar: Any) -> Callable[[Warp], MBarrier]:
+def barrier(p: Program, bar: Any) -> Callable[[Warp], MBarrier]:
     index, buffer = p.scope.value(bar.index), bar.buffer
 
     def find(w: Warp) -> MBarrier:
@@ -60,13 +59,13 @@ def _barrier(p: Program, bar: Any) -> Callable[[Warp], MBarrier]:
 
 
 def bar_init(p: Program, s: BarInit) -> Callable[[Warp], None]:
-    find = _barrier(p, s.bar)
+    find = barrier(p, s.bar)
     return lambda w: w.block.barriers.start(w, find(w), s.count)
 
 
 def bar_arrive(p: Program, s: BarArrive) -> Callable[[Warp], None]:
     """Every executing lane arrives (and announces its bytes) once."""
-    find = _barrier(p, s.bar)
+    find = barrier(p, s.bar)
     size = None if s.bytes is None else p.scope.value(s.bytes)
     remote = None if s.remote is None else p.scope.value(s.remote)
 
@@ -96,7 +95,7 @@ def bar_arrive(p: Program, s: BarArrive) -> Callable[[Warp], None]:
 def bar_wait(p: Program, s: BarWait) -> Callable[[Warp], Iterator[Any]]:
     """Goes on when the current phase's parity differs from `parity`, as try_wait does. `count` is the number of the
     awaited phase from 0; -1 is the phase before the first, which counts as complete."""
-    find, parity = _barrier(p, s.bar), p.scope.value(s.parity)
+    find, parity = barrier(p, s.bar), p.scope.value(s.parity)
     count = None if s.count is None else p.scope.value(s.count)
 
     def run(w: Warp) -> Iterator[Any]:
@@ -118,7 +117,7 @@ def bar_wait(p: Program, s: BarWait) -> Callable[[Warp], Iterator[Any]]:
                 w,
                 "phase",
                 f"the wait for phase {number} of {bar.name} was let through by the parity of phase {bar.phase - 1}",
-                rule="a wait passes when exactly its own phase has just completed; equal parity two phases apart is a slip",
+                rule="a wait passes when its own phase was the last to complete; parity repeats every two phases",
                 fix="the cursor of this wait does not count this barrier's uses",
             )
         if bar.done is not None:
@@ -154,7 +153,7 @@ def _text(s: BarWait, bar: MBarrier, wanted: int, number: int | None) -> str:
 
 def _urge(w: Warp, bar: MBarrier) -> bool:
     for work in w.block.flying:
-        if getattr(work, "bar", None) is bar:
+        if work.bar is bar:
             w.block.land(work)
             return True
     return False
@@ -163,7 +162,7 @@ def _urge(w: Warp, bar: MBarrier) -> bool:
 # --- registers and ends -----------------------------------------------------------------------------------------------
 def set_regs(p: Program, s: SetRegs) -> Callable[[Warp], Iterator[Any]]:
     """setmaxnreg. The pool is the processor's 64 Ki registers; a block starts with what its launch gives each thread
-    (kernel.attrs["registers"], else the most that fits)."""
+    (kernel.attrs["registers"]; else an even share is assumed, and the direction is not checked)."""
     if s.count % 8 or not 24 <= s.count <= 256:
         raise InternalError(f"setmaxnreg {s.count}", rule="a multiple of 8 from 24 to 256", loc=s.loc)
     if s.direction not in ("inc", "dec"):
@@ -172,13 +171,13 @@ def set_regs(p: Program, s: SetRegs) -> Callable[[Warp], Iterator[Any]]:
     def run(w: Warp) -> Iterator[Any]:
         w.at = s
         _launch_registers(w)
-        if (s.direction == "dec" and s.count > w.registers) or (s.direction == "inc" and s.count < w.registers):
+        known = w.block.program.kernel.attrs.get("registers") is not None
+        wrong = s.count > w.registers if s.direction == "dec" else s.count < w.registers
+        if known and wrong:
             raise fault(
-                w,
-                "registers",
-                f"setmaxnreg.{s.direction} to {s.count} from {w.registers} registers a thread",
+                w, "registers", f"setmaxnreg.{s.direction} to {s.count} from {w.registers} registers a thread",
                 rule="dec lowers and inc raises the count",
-            )
+            )  # fmt: skip
         need = (s.count - w.registers) * w.lanes
 
         def free() -> int:
@@ -194,7 +193,7 @@ def set_regs(p: Program, s: SetRegs) -> Callable[[Warp], Iterator[Any]]:
 def _launch_registers(w: Warp) -> None:
     if w.registers == 0:
         given = w.block.program.kernel.attrs.get("registers")
-        start = int(given) if given else min(255, 65536 // max(1, w.block.threads)) // 8 * 8
+        start = int(given) if given else min(248, 65536 // max(1, w.block.threads) // 8 * 8)
         for x in w.block.warps:
             x.registers = start
 
@@ -218,6 +217,3 @@ def raw_source(p: Program, s: RawSource) -> Callable[[Warp], None]:
 def nothing(p: Program, s: Any) -> Callable[[Warp], None]:
     """Prefetch, scheduling hints, clock records and programmatic launch change no value."""
     return lambda w: None
-
-
-__all__ = ["Work", "bar_arrive", "bar_init", "bar_wait", "fence", "nothing", "raw_source", "set_regs", "sync", "trap"]
