@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .errors import ResourceError
 from .ir.kernel import Kernel
+from .ir.node import walk
+from .ir.stmt import For
 from .passes.barriers import barriers
 from .passes.facts import assume
 from .passes.layouts import layouts
@@ -47,8 +50,32 @@ class Step:
     seconds: float
 
 
-def run_passes(kernel: Kernel, target: Target, observe: Callable[[Step], None] | None = None) -> Kernel:
-    """The thread-level kernel for `target`. `observe` sees every step (dumps, timing, checks and views hang on it)."""
+def run_passes(
+    kernel: Kernel, target: Target, observe: Callable[[Step], None] | None = None, *, fit_stages: bool = False
+) -> Kernel:
+    """The thread-level kernel for `target`. `observe` sees every step (dumps, timing, checks and views hang on it).
+
+    With `fit_stages` (builds for another card than the user's) pipelines get fewer stages when their tiles do not fit
+    the target's shared memory, and a note says so; otherwise that is the user's ResourceError."""
+    limit = most_stages(kernel)
+    while True:
+        try:
+            return _run(kernel, target, observe)
+        except ResourceError:
+            limit -= 1
+            if not fit_stages or limit < 1:
+                raise
+            note = f"pipelines have {limit} stages: more do not fit the shared memory of {target.name}"
+            kernel = kernel.with_(attrs={**kernel.attrs, "stage_limit": limit}, notes=(note,))
+
+
+def most_stages(kernel: Kernel) -> int:
+    """The greatest num_stages that the kernel asks for."""
+    loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
+    return max((int(loop.attr("num_stages", 1) or 1) for loop in loops), default=1)
+
+
+def _run(kernel: Kernel, target: Target, observe: Callable[[Step], None] | None) -> Kernel:
     for name, apply, reason in PASSES:
         start = time.perf_counter()
         after = apply(kernel, target)

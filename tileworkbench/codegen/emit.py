@@ -34,7 +34,7 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
     shown = p.shown
     chosen = {**kernel.attrs.get("build", {}), **(options or {})}
     return Source(
-        text=text, entry=p.entry, dialect=target.dialect, arch=target.name, params=_params(kernel, shown),
+        text=text, entry=p.entry, dialect=target.dialect, arch=target.build_arch, params=_params(kernel, shown),
         args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid), threads=p.launch_threads,
         shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
         facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed), line_map=line_map,

@@ -19,6 +19,7 @@ from ..ir.op import Impl
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt
 from ..target import Target
+from .specialise import NO_LIMIT, stages
 
 
 def schedule(kernel: Kernel, target: Target) -> Kernel:
@@ -38,7 +39,8 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
     def go(s: Stmt) -> Stmt | tuple[Stmt, ...]:
         if isinstance(s, For):
             s = replace(s, body=_flat(s.body))
-            depth = int(s.attr("num_stages", 0) or 0) if s.kind == "pipelined" else 0
+            limit = int(kernel.attrs.get("stage_limit", NO_LIMIT))
+            depth = stages(s, limit) if s.kind == "pipelined" else 0
             if depth >= 2:
                 return _pipeline(s, depth, role, made, notes)
             return s

@@ -21,6 +21,7 @@ from ..target import Target
 
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
 MAIN = "main"
+NO_LIMIT = 1 << 30
 COMPUTE, LOAD = "compute", "load"
 
 
@@ -41,6 +42,12 @@ class Plan:
     roles: tuple[str, str]
     channels: dict[tuple[Buffer, ...], Channel] = field(default_factory=dict)
     refusal: str = ""
+    stage_limit: int = NO_LIMIT
+
+
+def stages(loop: For, limit: int) -> int:
+    """Versions that a pipelined loop's tiles get: what the user wrote, up to what the target's memory allows."""
+    return max(1, min(int(loop.attr("num_stages", 1) or 1), limit))
 
 
 def best(choices: dict[Op, Choice], op: Op) -> Impl:
@@ -59,17 +66,19 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     warps = -(-kernel.threads // lanes)
     reason = _why_not(kernel, target, choices)
     split = not reason
-    plan = Plan(choices, (LOAD, COMPUTE) if split else (MAIN, MAIN))
+    limit = int(kernel.attrs.get("stage_limit", NO_LIMIT))
+    plan = Plan(choices, (LOAD, COMPUTE) if split else (MAIN, MAIN), stage_limit=limit)
     consumer = _consume(kernel.body, plan, 1, split)
     if split and not plan.refusal:
+        moves = target.has("setmaxnreg") and _compute_registers(warps) is not None
         producer = _prune(_produce(kernel.body, plan), plan)
         roles = (
-            Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps), loc=kernel.loc),
-            Role(COMPUTE, 0, warps, consumer, _compute_registers(warps), loc=kernel.loc),
+            Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps) if moves else None, loc=kernel.loc),
+            Role(COMPUTE, 0, warps, consumer, _compute_registers(warps) if moves else None, loc=kernel.loc),
         )
         return _finish(kernel, roles, plan, (warps + LOAD_WARPS) * lanes, ())
     if split:
-        reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN))
+        reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN), stage_limit=limit)
         consumer = _consume(kernel.body, plan, 1, False)
     role = Role(MAIN, 0, warps, consumer, None, loc=kernel.loc)
     notes = (f"one role: {reason}",) if reason else ()
@@ -85,8 +94,8 @@ def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, n
 
 def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     """Why this kernel keeps one role, or an empty text."""
-    if not (target.has("setmaxnreg") and target.has("wgmma")):
-        return f"{target.name} does not move registers between warpgroups"
+    if not (target.has("tma") and target.has("mbarrier")):
+        return f"{target.name} has no copy engine that another role could feed"
     if kernel.attrs.get("no_specialise"):
         return "warp specialisation was turned off"
     warps = -(-kernel.threads // target.arch.warp_size)
@@ -129,7 +138,7 @@ def _consume(body: tuple[Stmt, ...], plan: Plan, depth: int, split: bool) -> tup
 
 def _inner(s: Stmt, plan: Plan, split: bool) -> Stmt:
     if isinstance(s, For):
-        depth = max(1, int(s.attr("num_stages", 1) or 1)) if s.kind == "pipelined" else 1
+        depth = stages(s, plan.stage_limit) if s.kind == "pipelined" else 1
         return replace(s, body=_consume(s.body, plan, depth, split))
     if isinstance(s, If):
         return replace(s, then=_consume(s.then, plan, 1, split), orelse=_consume(s.orelse, plan, 1, split))

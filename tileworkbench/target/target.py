@@ -53,6 +53,15 @@ class Target:
         return self.arch.name
 
     @property
+    def build_arch(self) -> str:
+        """What machine code is built for: `arch`, or the card's own architecture where that cannot run its binaries
+        (NVIDIA's run within one major capability). So "sm_80/H200" runs the sm_80 instruction families on an H200."""
+        card = ARCHS.get(self.device.arch)
+        if card is None or card.capability is None or self.arch.capability is None:
+            return self.arch.name
+        return self.arch.name if card.capability[0] == self.arch.capability[0] else card.name
+
+    @property
     def dialect(self) -> str:
         return self.arch.dialect
 
