@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from ..errors import Loc
 
 N = TypeVar("N", bound="Node")
 
 
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def node(cls: type[N]) -> type[N]:
     """Declares a node class: a frozen dataclass with slots whose equality is identity."""
     made = dataclass(frozen=True, eq=False, slots=True)(cls)

@@ -111,7 +111,7 @@ class Region(Node):
     def tile(self) -> tuple[Any, ...]:
         """Extents without the leading ones that are 1."""
         shape = self.extents
-        while len(shape) > 1 and shape[0] == 1:
+        while len(shape) > 1 and isinstance(shape[0], int) and shape[0] == 1:
             shape = shape[1:]
         return shape
 

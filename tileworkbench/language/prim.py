@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import Loc, TileError
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
 from ..ir.text import show
@@ -60,8 +61,7 @@ def read(fn: Any, outer: Mapping[str, Any] | None = None) -> Kernel:
         return fn
     if isinstance(fn, Macro):
         raise fault(f"`{fn.fn.__name__}` is a macro", "a macro is part of kernels", "call it from a kernel")
-    builder = run(fn, outer or {}, "lazy")
-    return finish(builder)
+    return finish(run(fn, outer or {}, "lazy"))
 
 
 def run(
@@ -94,10 +94,17 @@ def run(
 
 
 def finish(builder: Builder) -> Kernel:
-    """The ir.Kernel of a finished trace."""
+    """The ir.Kernel of a finished trace; what is wrong with it as a whole is placed at the `def`."""
+    node, source = builder.table.source.node, builder.table.source
+    header = source.span(node.lineno, node.col_offset, node.lineno, node.col_offset + len("def"))
+    try:
+        return _finished(builder, header)
+    except TileError as error:
+        raise settle(error.at(header)) from None
+
+
+def _finished(builder: Builder, header: Loc) -> Kernel:
     launch, table = builder.launch, builder.table
-    source = table.source
-    header = source.span(source.node.lineno, source.node.col_offset, source.node.lineno, source.node.col_offset + 3)
     names = list(table.signature.parameters)
     for missing in table.undeclared.values():
         raise untyped(missing)
@@ -106,7 +113,6 @@ def finish(builder: Builder) -> Kernel:
             f"`{builder.name}` has no `with T.Kernel(...)`",
             "a kernel's body stands in a T.Kernel block",
             "wrap the body in `with T.Kernel(...) as ...:`",
-            header,
         )
     params = table.ordered(names)
     outputs = output_places(builder, len(params))

@@ -164,7 +164,7 @@ def pair(src: Any, dst: Any, what: str) -> tuple[Region, Region]:
 
     An element `A[y, x]` takes the other side's extents, aligned from the right. Two whole buffers have equal shapes.
     Regions with equally many extents above 1 map in order; otherwise, aligned from the right, an extent 1 takes the
-    other side's. Extents that are known to differ are refused."""
+    other side's. Extents that are not known to be equal are refused."""
     a, b = to_region(src, f"{what}: the source"), to_region(dst, f"{what}: the destination")
     if isinstance(src, Buffer) and isinstance(dst, Buffer):
         if a.buffer.rank != b.buffer.rank or not all(map(equal, a.extents, b.extents)):
@@ -172,7 +172,7 @@ def pair(src: Any, dst: Any, what: str) -> tuple[Region, Region]:
         return a, b
     if len(wide(a)) != len(wide(b)):
         a, b = _aligned(a, b), _aligned(b, a)
-    if len(wide(a)) != len(wide(b)) or not all(map(compatible, wide(a), wide(b))):
+    if len(wide(a)) != len(wide(b)) or not all(map(equal, wide(a), wide(b))):
         raise mismatch(a, b, what, "both sides have the same extents, leaving out those that are 1")
     return a, b
 
@@ -205,9 +205,3 @@ def wide(region: Region) -> list[Any]:
 def equal(a: Any, b: Any) -> bool:
     delta = difference(a, b)
     return same(a, b) or (isinstance(delta, int) and delta == 0)
-
-
-def compatible(a: Any, b: Any) -> bool:
-    """Equal, or not provably different."""
-    delta = difference(a, b)
-    return not isinstance(delta, int) or delta == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..errors import ShapeError
 from ..ir.effects import accesses
@@ -21,6 +21,9 @@ class WarpGroups(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return tuple(accesses(self.body))
+
+    def text(self, show: Any) -> str:
+        return f"with T.ws({', '.join(map(str, self.groups))})"
 
 
 @node
