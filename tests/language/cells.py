@@ -43,12 +43,12 @@ def body(text: str, threads: int = 128, **names: Any) -> list[str]:
 
 def build(text: str, threads: int = 128, **names: Any) -> Any:
     lines = textwrap.indent(textwrap.dedent(text).strip("\n"), " " * 8)
-    source = f'''
+    source = f"""
 @T.prim_func
 def k(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), I: T.Tensor((64,), "int32"), n: T.int32):
     with T.Kernel(4, threads={threads}) as bx:
 {lines}
-'''
+"""
     return run_cell(source, **names)["k"].kernel
 
 

@@ -34,7 +34,12 @@ def make(M, N, K, block_M=128, block_N=64, block_K=32, dtype="float16"):
 def test_gemm_is_read_statement_by_statement():
     kernel = make(1000, 512, 768).kernel
     assert kernel.name == "gemm" and [p.name for p in kernel.params] == ["A", "B", "C"]
-    assert kernel.grid == (8, 8) and kernel.threads == 128 and kernel.thread_shape == (128, 1, 1)
+    assert (
+        kernel.grid == (8, 8)
+        and kernel.threads == 128
+        and kernel.thread_shape == (128,)
+        and len(kernel.thread_vars) == 3
+    )
     assert [v.name for v in kernel.block_vars] == ["bx", "by"]
     assert kernel.attrs["swizzle"] == (10, "row")
     kinds = [type(s) for s in kernel.body]

@@ -8,11 +8,11 @@ from tileworkbench.errors import TileError
 
 from .cells import marked, run_cell
 
-HEAD = '''
+HEAD = """
 @T.prim_func
 def k(A: T.Tensor((64, 64), "float32"), I: T.Tensor((64,), "int32"), n: T.int32):
     with T.Kernel(4, threads=128) as bx:
-'''
+"""
 
 # name, statements of the body (the span that the error names is «marked»), code, part of the message
 IN_BODY = [
@@ -49,7 +49,6 @@ IN_BODY = [
     ("buffer name", "«A += 1»", "language", "changed without an index"),
     ("tile to element", "«I[0] = A»", "language", "an element takes a number or a scalar expression"),
     ("slice store", "«A[0:4, 0] = n»", "language", "T.copy(src, dst) or T.fill"),
-    ("break", "«break»", "language", "`break` in no loop"),
     ("break parallel", "for i in T.Parallel(4):\n    «break»", "language", "`break` in T.Parallel"),
     ("continue pipelined", "for i in T.Pipelined(4, num_stages=2):\n    «continue»", "language", "T.Pipelined"),
     ("nested parallel", "for i in T.Parallel(4):\n    «for j in T.Parallel(4)»:\n        A[i, j] = 0", "language",
@@ -94,14 +93,14 @@ IN_BODY = [
     ("no with", "«T.Kernel(4)»", "language", "it opens a block"),
     ("assert buffer", "«assert A»", "language", "a condition is a scalar"),
     ("unpack", "a, b = n", "language", "cannot be unpacked"),
-    ("unpack count", "«a, b» = 1, 2, 3", "language", "3 values for 2 targets"),
+    ("unpack count", "«a, b = 1, 2, 3»", "language", "3 values for 2 targets"),
     ("step 0", "for i in «range(0, 4, 0)»:\n    pass", "language", "the step of a loop is not 0"),
     ("float bound", "for i in «range(n / 2)»:\n    pass", "language", "loop bounds are integers"),
     ("unroll", "«for i in T.unroll(5000)»:\n    I[0] = i", "language", "may become 4096 statements"),
     ("stages", "for i in «T.Pipelined(4, num_stages=-1)»:\n    pass", "language", "num_stages is an int ≥ 0"),
     ("macro in and", "@T.macro\ndef m():\n    T.clear(A)\n    return n\nI[0] = 1 if «n > 1 and m()» else 0", "language",
      "a macro or tile operation inside"),
-    ("barrier", "T.barrier_arrive(«I[0]»)", "shape", "a barrier made by T.alloc_barrier"),
+    ("barrier", "«T.barrier_arrive(I[0])»", "shape", "a barrier made by T.alloc_barrier"),
     ("swizzle", "«T.use_swizzle(8, 'diagonal')»", "language", "orders are row, column"),
     ("thread dim", "x = «T.get_thread_binding(3)»", "language", "the dimension is 0 … 2"),
     ("declare", "«q: T.Tensor((3,), 'int32')»", "language", "`q` is declared but is not a parameter"),
@@ -132,3 +131,88 @@ def check(source: str, code: str, message: str) -> TileError:
     assert error.loc.span() == span, str(error)
     assert error.rule or "does not exist" in error.found
     return error
+
+
+# name, whole cell, code, part of the message
+CELLS = [
+    ("threads 0", "with «T.Kernel(4, threads=0)» as bx:\n        pass", "shape", "at least one thread"),
+    ("threads -1", "with «T.Kernel(4, threads=-128)» as bx:\n        pass", "shape", "at least one thread"),
+    ("threads 2048", "with «T.Kernel(4, threads=2048)» as bx:\n        pass", "resource", "at most 1024 threads"),
+    ("threads 64³", "with «T.Kernel(4, threads=(64, 64))» as bx:\n        pass", "resource", "4096 threads a block"),
+    ("threads 1.5", "with «T.Kernel(4, threads=1.5)» as bx:\n        pass", "shape", "threads is an int"),
+    ("threads n", "with «T.Kernel(4, threads=n)» as bx:\n        pass", "shape", "known while compiling"),
+    ("grid 4-D", "with «T.Kernel(1, 2, 3, 4)» as bx:\n        pass", "language", "1 to 3 dimensions"),
+    ("grid 0", "with «T.Kernel(0)» as bx:\n        pass", "shape", "extents are at least 1"),
+    ("grid float", "with «T.Kernel(1.5)» as bx:\n        pass", "shape", "extents are integers"),
+    ("names", "with «T.Kernel(2, 2)» as (a, b, c):\n        pass", "language", "has 2 grid dimensions, `as` names 3"),
+    ("no kernel", "pass", "language", "has no `with T.Kernel(...)`"),
+    ("outside", "«T.clear(A)»", "language", "T.fill outside `with T.Kernel(...)`"),
+    ("index outside", "«x = T.get_thread_binding()»", "language", "answers for the running kernel"),
+    ("empty", "B = «T.empty((4,), 'int32')»", "language", "its tensors are parameters"),
+    ("const", "M = «T.const('M')»", "language", "use a Python value of the factory"),
+    ("returns", "with T.Kernel(1) as bx:\n        pass\n    return A", "language", "a T.prim_func returns nothing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, text, code, message", CELLS, ids=[row[0] for row in CELLS])
+def test_mistake_in_a_function(name, text, code, message):
+    source = f'\n@T.prim_func\ndef k(A: T.Tensor((64, 64), "float32"), n: T.int32):\n    {text}\n'
+    if "«" not in source:
+        source = source.replace("def k", "«def» k")
+    if name == "index outside":
+        source = source.replace("«x = T.get_thread_binding()»", "x = «T.get_thread_binding()»")
+    check(source, code, message)
+
+
+SIGNATURES = [
+    ("«A»", "language", "the parameter `A` has no type"),
+    ("A: T.Tensor((4,), 'int32'), *«B»", "language", "a kernel has a fixed list of parameters"),
+    ("A: «T.Tensor((4, 1.5), 'int32')»", "shape", "an extent is 1.5"),
+]
+
+
+def test_parameters_have_types():
+    error = check("\n@T.prim_func\ndef k(«A»):\n    with T.Kernel(1) as bx:\n        pass\n", "language", "has no type")
+    assert "T.Tensor" in error.fix
+    check("\n@T.prim_func\ndef k(«A»):\n    with T.Kernel(1) as bx:\n        T.clear(A)\n", "language", "has no type")
+
+
+def test_positional_only_and_variadic_parameters_are_refused():
+    text = "\n@T.prim_func\n«def k(A: T.Tensor((4,), 'int32'), /):\n    with T.Kernel(1) as bx:\n        pass»\n"
+    check(text, "language", "positional-only")
+    check(text.replace(", /", ", *B"), "language", "fixed list of parameters")
+
+
+def test_nested_calls_name_the_chain():
+    source = """
+    @T.macro
+    def inner(A, i):
+        A[i] = «A[i, i]»
+
+    @T.macro
+    def outer(A):
+        inner(A, 0)
+
+    @T.prim_func
+    def k(A: T.Tensor((4,), "int32")):
+        with T.Kernel(1) as bx:
+            outer(A)
+    """
+    error = check(source, "shape", "is indexed with 2")
+    assert [call.line for call in error.loc.calls] == [12, 7]
+    assert "called from" in str(error)
+
+
+def test_endless_recursion_is_named():
+    source = """
+    @T.macro
+    def again(A, n):
+        «again(A, n + 1)»
+
+    @T.prim_func
+    def k(A: T.Tensor((4,), "int32")):
+        with T.Kernel(1) as bx:
+            again(A, 0)
+    """
+    error = check(source, "language", "calls itself more than")
+    assert "known while compiling" in error.rule

@@ -370,9 +370,9 @@ def binary(op: str, a: Value, b: Value) -> Expr:
         x, y, to = cast(x, FLOAT32), cast(y, FLOAT32), FLOAT32
     if op in ("and", "or", "xor", "shl", "shr", *_DIVISIONS) and to.is_float:
         raise ShapeError(f"`{op}` on {to}", rule="bit and integer-division operators take integers", fix="", loc=loc)
+    if op in _DIVISIONS and isinstance(y, Const) and y.value == 0:
+        raise ShapeError("division by the constant zero", rule="the divisor is not 0", fix="", loc=loc)
     if isinstance(x, Const) and isinstance(y, Const) and not to.is_float:
-        if op in _DIVISIONS and y.value == 0:
-            raise ShapeError("division by the constant zero", rule="the divisor is not 0", fix="", loc=loc)
         if op in _FOLD:
             return const(_FOLD[op](x.value, y.value), to)
     if to.is_int:

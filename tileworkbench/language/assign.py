@@ -170,22 +170,24 @@ class Assignments(Values):
         old = self.item(k, owner, index)
         if isinstance(old, Region):
             old = self.scalar(k, old, op)
-        self.store(k, owner, index, self.binary(k, op, old, value))
+        self.store(k, k, owner, index, self.binary(k, op, old, value))
 
     # -- elements ----------------------------------------------------------------------------------------------------
 
-    def store(self, k: int, owner: Any, index: Any, value: Any) -> None:
-        """`owner[index] = value`."""
+    def store(self, k: int, whole: int, owner: Any, index: Any, value: Any) -> None:
+        """`owner[index] = value`; `whole` numbers the statement, `k` its target."""
         if isinstance(owner, Load) and owner.buffer.space == "var":
             owner = owner.buffer
         if not isinstance(owner, Buffer):
             self.store_python(k, owner, index, value)
             return
         target = index_buffer(owner, index, self.loc(k))
+        k = whole
         if isinstance(target, Region):
             self.store_slice(k, target, value)
             return
-        value = self.scalar(k, value, "=")
+        if isinstance(value, Region) or (isinstance(value, Buffer) and value.space == "var"):
+            value = self.scalar(k, value, "=")
         if not isinstance(value, Expr | int | float) and not hasattr(value, "item"):
             raise fault(
                 f"{describe_value(value)} stored to an element of `{owner.name}`",

@@ -147,12 +147,8 @@ class Tiles(Loop):
 
 
 def as_index(value: Any) -> Expr:
-    if isinstance(value, float) or (isinstance(value, Expr) and not value.dtype.is_int):
-        raise fault(
-            f"a loop bound is {value!r}" if isinstance(value, float) else f"a loop bound is of type {value.dtype}",
-            "loop bounds are integers",
-            "use `//` or T.ceildiv",
-        )
+    if isinstance(value, Expr) and not value.dtype.is_int:
+        raise fault(f"a loop bound is of type {value.dtype}", "loop bounds are integers", "use `//` or T.ceildiv")
     return as_expr(value)
 
 
@@ -177,13 +173,10 @@ def _range(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any]) -
         start, stop = 0, start
     step = 1 if step is None else step
     for value in (start, stop, step):
-        if not isinstance(value, Expr):
-            try:
-                value.__index__()
-            except AttributeError:
-                raise fault(
-                    f"T.{kind}: a bound is {value!r}", "loop bounds are integers", "use `//` or T.ceildiv"
-                ) from None
+        if isinstance(value, Expr):
+            as_index(value)
+        elif not hasattr(value, "__index__"):
+            raise fault(f"T.{kind}: a bound is {value!r}", "loop bounds are integers", "use `//` or T.ceildiv")
     if isinstance(step, int) and step == 0:
         raise fault(f"T.{kind}: the step is 0", "the step of a loop is not 0", "use a positive or negative step")
     return Loop(kind, ((start, stop, step),), tuple((k, v) for k, v in hints.items() if v is not None))

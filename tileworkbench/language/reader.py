@@ -66,6 +66,7 @@ def _compile(source: Source, code: CodeType, missing: tuple[str, ...]) -> tuple[
     names = frozenset((*code.co_varnames, *code.co_cellvars, *free))
     rewriter = Rewriter(own, names)
     function = rewriter.function()
+    function.name = f"{MARK}_function"  # its own name would hide the global that a recursive macro calls
     outer = ast.FunctionDef(
         name="outer",
         args=ast.arguments(
@@ -80,7 +81,8 @@ def _compile(source: Source, code: CodeType, missing: tuple[str, ...]) -> tuple[
     ast.fix_missing_locations(module)
     flags = code.co_flags & __future__.annotations.compiler_flag
     compiled = compile(module, source.file, "exec", flags=flags, dont_inherit=True)
-    return _inner(compiled, "outer", function.name), Stage(rewriter.spans, stage)
+    inner = _inner(compiled, "outer", function.name)
+    return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname), Stage(rewriter.spans, stage)
 
 
 def _inner(code: CodeType, *path: str) -> CodeType:

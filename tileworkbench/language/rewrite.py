@@ -129,7 +129,7 @@ class Rewriter(ExpressionRewriter):
     def visit_Assign(self, node: ast.Assign) -> Any:
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             target = node.targets[0]
-            return self.at(ast.Assign([target], self.bound(target, self.visit(node.value))), node)
+            return self.at(ast.Assign([target], self.bound(target, self.visit(node.value), node)), node)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
             return self.assign(node.targets[0], self.visit(node.value), node)
         held = self.fresh("t")
@@ -162,15 +162,16 @@ class Rewriter(ExpressionRewriter):
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> Any:
         """Statements that put an already evaluated value into a target."""
         if isinstance(target, ast.Name):
-            return self.at(ast.Assign([target], self.bound(target, value)), node)
+            return self.at(ast.Assign([target], self.bound(target, value, node)), node)
         if isinstance(target, ast.Subscript):
-            store = self.tw("store", target, self.visit(target.value), self.index(target.slice), value)
+            whole = ast.Constant(self.number(node, node))
+            store = self.tw("store", target, whole, self.visit(target.value), self.index(target.slice), value)
             return self.at(ast.Expr(store), node)
         if isinstance(target, ast.Tuple):
             self.targets_fit(target)
             held = self.fresh("t")
             flat = tuple(t.id if isinstance(t, ast.Name) else None for t in target.elts)
-            unpacked = self.tw("unpack", target, ast.Constant(flat), value)
+            unpacked = self.tw("unpack", node, ast.Constant(flat), value)
             out: list[ast.stmt] = [self.at(ast.Assign([ast.Name(held, ast.Store())], unpacked), node)]
             for number, part in enumerate(target.elts):
                 one = ast.Subscript(ast.Name(held, ast.Load()), ast.Constant(number), ast.Load())
@@ -184,9 +185,9 @@ class Rewriter(ExpressionRewriter):
             if isinstance(part, ast.Starred | ast.List | ast.Attribute):
                 raise self.bad_target(part)
 
-    def bound(self, target: ast.Name, value: ast.expr) -> ast.expr:
+    def bound(self, target: ast.Name, value: ast.expr, node: ast.stmt) -> ast.expr:
         """`__tw.to(k, "x")(value)`: the stage hears the name before the value is computed, so allocations take it."""
-        return self.at(ast.Call(self.tw("to", target, ast.Constant(target.id)), [value], []), value)
+        return self.at(ast.Call(self.tw("to", node, ast.Constant(target.id)), [value], []), value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if not isinstance(node.target, ast.Name):

@@ -81,18 +81,18 @@ class Values:
         if builder is None or not builder.activations:
             return value
         scope = builder.scope
-        if name in scope.spoiled:
-            raise fault(
-                f"`{name}` has no single value here: it was set in {scope.spoiled[name]}",
-                "a Python name is decided while compiling; a branch or loop taken at run time cannot change it",
-                f"make it a variable: `{name} = T.alloc_var(dtype)` before the branch, then assign it",
-                self.loc(k),
-            )
         if isinstance(value, Var | Buffer) and value in builder.dead:
             raise fault(
                 f"`{name}` is used after the {builder.dead[value]} that defined it ended",
                 "a value lives to the end of the block in which it was made",
                 "define it before the block (T.alloc_var for a scalar), or move the use inside",
+                self.loc(k),
+            )
+        if name in scope.spoiled:
+            raise fault(
+                f"`{name}` has no single value here: it was set in {scope.spoiled[name]}",
+                "a Python name is decided while compiling; a branch or loop taken at run time cannot change it",
+                f"make it a variable: `{name} = T.alloc_var(dtype)` before the branch, then assign it",
                 self.loc(k),
             )
         for frame in reversed(builder.frames):
