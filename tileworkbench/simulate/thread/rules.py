@@ -1,8 +1,8 @@
 """The happens-before edges that the machine knows, and for each what its absence means.
 
-Each row says which accesses it orders, what makes the edge, what to write where it is missing, and where that is
 Each row says which accesses it orders, what makes the edge, what to write where it is missing and where that is
 specified ("PTX": NVIDIA's PTX ISA manual, "CUDA": its programming guide). The race check names the missing row.
+"""
 
 from __future__ import annotations
 
