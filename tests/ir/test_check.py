@@ -90,7 +90,7 @@ def test_the_statement_and_its_place_are_named():
 
 def test_regions_have_the_buffers_rank():
     g = Gemm16()
-    short = replace(g.load_a, dst=Region(g.A_s, (ZERO,), (128,)))
+    short = replace(g.clear, dst=Region(g.C_l, (ZERO,), (128,)))
     breaks(g.tile().with_(body=(*g.allocs, short)), "1 starts")
 
 
@@ -111,7 +111,7 @@ def changed(kernel, kind, fn):
         (Commit, lambda s: None, "acquired and committed differ over one trip"),
         (Release, lambda s: None, "waited for and released differ over one trip"),
         (Acquire, lambda s: None, "filled outside Acquire"),
-        (Wait, lambda s: None, "used outside Wait"),
+        (Wait, lambda s: None, "has no open version"),
         (Release, lambda s: If(N < 3, (s,)), "branches leave channel ring"),
         (Wait, lambda s: (s, s), "differ over one trip"),
         (Complete, lambda s: None, "issued and never completed"),

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 from ..errors import LanguageError, ShapeError
 from .dtype import BOOL, DTYPES, FLOAT32, INT32, DType
-from .node import Node, node
+from .node import Node, leaf, node
 
 Value = Union["Expr", int, float, bool]
 
@@ -229,6 +229,7 @@ class Call(Expr):
     dtype: DType = FLOAT32
 
 
+@leaf
 @node
 class Buffer(Node):
     """A named block of memory. `space`: global, shared, fragment (a tile over threads), local (private array), var
@@ -253,9 +254,6 @@ class Buffer(Node):
     def static_size(self) -> int | None:
         """Elements, or None when an extent is symbolic."""
         return math.prod(self.shape) if all(isinstance(s, int) for s in self.shape) else None
-
-
-Buffer._fields = ()  # type: ignore[attr-defined]  # leaves: a rewrite never enters a buffer
 
 
 @node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
@@ -15,9 +16,27 @@ N = TypeVar("N", bound="Node")
 def node(cls: type[N]) -> type[N]:
     """Declares a node class: a frozen dataclass with slots whose equality is identity."""
     made = dataclass(frozen=True, eq=False, slots=True)(cls)
-    names = tuple(f.name for f in fields(made) if f.name not in ("loc", "dtype"))
-    made._fields = names
+    every = fields(made)
+    made._all = tuple(f.name for f in every)
+    made._fields = tuple(f.name for f in every if f.name not in ("loc", "dtype"))
+    made._links = tuple(f.name for f in every if f.name not in ("loc", "dtype") and _may_hold_nodes(str(f.type)))
     return made
+
+
+# Words of annotations that say "plain data": fields of nothing else are passed over by every walk.
+_PLAIN = frozenset({"str", "int", "float", "bool", "None", "tuple", "Impl", "DType"})
+
+
+def _may_hold_nodes(annotation: str) -> bool:
+    if annotation == "tuple[tuple[str, Any], ...]":  # hints and attributes: pairs, no nodes of the tree
+        return False
+    return not set(re.findall(r"\w+", annotation)) <= _PLAIN
+
+
+def leaf(cls: type[N]) -> type[N]:
+    """Declares that walks and rewrites do not enter nodes of this class."""
+    cls._fields = cls._links = ()  # type: ignore[attr-defined]
+    return cls
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,36 +46,41 @@ class Node:
     loc: Loc | None = field(default=None, kw_only=True, repr=False)
 
 
-Node._fields = ()  # type: ignore[attr-defined]
+Node._fields = Node._links = Node._all = ()  # type: ignore[attr-defined]
 
 
 def children(n: Node) -> Iterator[Node]:
     """The nodes directly below `n`, in field order."""
-    for name in n._fields:  # type: ignore[attr-defined]
+    found: list[Node] = []
+    for name in n._links:  # type: ignore[attr-defined]
         value = getattr(n, name)
-        if isinstance(value, Node):
-            yield value
-        elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, Node):
-                    yield item
+        if type(value) is tuple:
+            found += [item for item in value if isinstance(item, Node)]
+        elif isinstance(value, Node):
+            found.append(value)
+    return iter(found)
 
 
 def walk(n: Node | tuple[Node, ...]) -> Iterator[Node]:
     """`n` and everything below it, parents first, in program order. Buffers are leaves."""
-    stack = list(reversed(n)) if isinstance(n, tuple) else [n]
+    stack = list(n[::-1]) if isinstance(n, tuple) else [n]
+    pop = stack.pop
     while stack:
-        top = stack.pop()
+        top = pop()
         yield top
-        if top._fields:  # type: ignore[attr-defined]
-            stack.extend(reversed(list(children(top))))
+        for name in top._links[::-1]:  # type: ignore[attr-defined]
+            value = getattr(top, name)
+            if type(value) is tuple:
+                stack += [item for item in value[::-1] if isinstance(item, Node)]
+            elif isinstance(value, Node):
+                stack.append(value)
 
 
 def replace(n: N, **changes: Any) -> N:
     """`n` with some fields changed; `n` itself when nothing differs."""
     if all(getattr(n, key) is value for key, value in changes.items()):
         return n
-    values = {f.name: getattr(n, f.name) for f in fields(n)}
+    values = {name: getattr(n, name) for name in n._all}  # type: ignore[attr-defined]
     values.update(changes)
     return type(n)(**values)
 
@@ -66,16 +90,16 @@ def map_children(n: N, fn: Callable[[Node], Node | tuple[Node, ...] | None]) -> 
 
     Inside a tuple (a body) `fn` may return a tuple to splice, or None to drop the child."""
     changes: dict[str, Any] = {}
-    for name in n._fields:  # type: ignore[attr-defined]
+    for name in n._links:  # type: ignore[attr-defined]
         value = getattr(n, name)
-        if isinstance(value, Node):
+        if type(value) is tuple:
+            new = map_items(value, fn)
+        elif isinstance(value, Node):
             new = fn(value)
-            if new is not value:
-                changes[name] = new
-        elif type(value) is tuple and value and any(isinstance(item, Node) for item in value):
-            new_items = map_items(value, fn)
-            if new_items is not value:
-                changes[name] = new_items
+        else:
+            continue
+        if new is not value:
+            changes[name] = new
     return replace(n, **changes) if changes else n
 
 
@@ -97,6 +121,6 @@ def rewrite(n: N, fn: Callable[[Node], Node | tuple[Node, ...] | None]) -> Any:
     """Bottom-up rewriting: children first, then `fn` on the node made of them. Untouched subtrees keep their identity."""
 
     def go(m: Node) -> Node | tuple[Node, ...] | None:
-        return fn(map_children(m, go) if m._fields else m)  # type: ignore[attr-defined]
+        return fn(map_children(m, go) if m._links else m)  # type: ignore[attr-defined]
 
     return go(n)

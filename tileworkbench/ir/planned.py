@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .expr import Buffer, Expr
-from .node import Node, node
+from .node import Node, leaf, node
 from .op import Impl, Op
 from .stmt import Stmt
 
 
+@leaf
 @node
 class Channel(Node):
     """A ring of `depth` versions of some shared buffers between one producer role and its consumer roles.
@@ -25,9 +26,6 @@ class Channel(Node):
     consumers: tuple[str, ...]
     completion: str = "bytes"
     bytes: int = 0  # expected per use, for completion == "bytes"
-
-
-Channel._fields = ()  # type: ignore[attr-defined]
 
 
 @node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...errors import InternalError
 from ...target import Target
 from ..kernel import Kernel
+from ..node import walk
 from .planned import check_planned
 from .scopes import Scopes
 from .thread import check_thread
@@ -23,9 +24,10 @@ def check(kernel: Kernel, level: str | None = None, target: Target | None = None
     if level not in ("tile", "planned", "thread"):
         raise InternalError(f"there is no level {level!r}", rule="tile, planned, thread", loc=kernel.loc)
     warp_size = target.arch.warp_size if target is not None else _WARP
-    Scopes(kernel, level).run()
+    nodes = tuple(walk(kernel.body))
+    Scopes(kernel, level, nodes).run()
     if level == "planned":
-        check_planned(kernel, warp_size)
+        check_planned(kernel, nodes, warp_size)
     elif level == "thread":
-        check_thread(kernel, target, warp_size)
+        check_thread(kernel, nodes, target, warp_size)
     return kernel

@@ -141,10 +141,11 @@ class RoleChannels:
 
 def check_issues(body: tuple[Stmt, ...]) -> None:
     """Within a role: what completes was issued, and what completes by group is completed, or belongs to a channel."""
-    issued = [s for s in walk(body) if isinstance(s, Issue)]
-    completed = [s for s in walk(body) if isinstance(s, Complete)]
+    nodes = tuple(walk(body))
+    issued = [s for s in nodes if type(s) is Issue]
+    completed = [s for s in nodes if type(s) is Complete]
     begun, ended = {_key(s.op) for s in issued}, {_key(s.op) for s in completed}
-    rings = {b for s in walk(body) if isinstance(s, Acquire) for b in s.channel.buffers}
+    rings = {b for s in nodes if type(s) is Acquire for b in s.channel.buffers}
     for s in completed:
         if _key(s.op) not in begun:
             raise broken("completed without being issued", s, "each Complete follows an Issue of its operation")

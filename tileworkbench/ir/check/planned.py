@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..expr import Buffer
 from ..kernel import Kernel
-from ..node import walk
+from ..node import Node
 from ..planned import Acquire, Commit, Release, Role, Wait
 from ..stmt import Alloc
 from .channels import RoleChannels, check_ends, check_issues
@@ -13,13 +13,13 @@ from .failure import broken
 WARPGROUP = 4  # warps
 
 
-def check_planned(kernel: Kernel, warp_size: int) -> None:
+def check_planned(kernel: Kernel, nodes: tuple[Node, ...], warp_size: int) -> None:
     """Raises InternalError at the first broken invariant of the planned level."""
     roles = tuple(s for s in kernel.body if isinstance(s, Role))
-    check_roles(kernel, roles, warp_size)
+    check_roles(kernel, nodes, roles, warp_size)
     check_ends(kernel.channels, roles)
-    _known_channels(kernel)
-    _layouts(kernel)
+    _known_channels(kernel, nodes)
+    _layouts(kernel, nodes)
     for role in roles:
         RoleChannels(role.name).run(role.body, role)
         check_issues(role.body)
@@ -28,11 +28,10 @@ def check_planned(kernel: Kernel, warp_size: int) -> None:
         check_issues(kernel.body)
 
 
-def check_roles(kernel: Kernel, roles: tuple[Role, ...], warp_size: int) -> None:
+def check_roles(kernel: Kernel, nodes: tuple[Node, ...], roles: tuple[Role, ...], warp_size: int) -> None:
     """Names differ, warp ranges are disjoint and inside the launch, and no role stands in another."""
-    nested = sum(isinstance(s, Role) for s in walk(kernel.body))
-    if nested != len(roles):
-        inner = next(s for s in walk(kernel.body) if isinstance(s, Role) and s not in roles)
+    inner = next((s for s in nodes if type(s) is Role and s not in roles), None)
+    if inner is not None:
         raise broken(f"role {inner.name} is not at the top of the kernel", inner, "roles stand side by side at the top")
     warps = -(-(kernel.launch_threads or kernel.threads) // warp_size)
     taken: dict[int, Role] = {}
@@ -66,9 +65,9 @@ def check_registers(kernel: Kernel, roles: tuple[Role, ...], warp_size: int, ava
         raise broken(f"the roles ask for {total} registers", kernel, f"an SM has {available}")
 
 
-def _known_channels(kernel: Kernel) -> None:
+def _known_channels(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     known = set(kernel.channels)
-    for s in walk(kernel.body):
+    for s in nodes:
         if isinstance(s, (Acquire, Commit, Wait, Release)) and s.channel not in known:
             raise broken(f"channel {s.channel.name} is not the kernel's", s, "channels are listed in the kernel")
     for channel in kernel.channels:
@@ -81,29 +80,17 @@ def _known_channels(kernel: Kernel) -> None:
                 )
 
 
-def _layouts(kernel: Kernel) -> None:
+def _layouts(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     """Once there are layouts, every tile that a statement uses has one."""
     if not kernel.layouts:
         return
-    allocated = {n.buffer for n in walk(kernel.body) if type(n) is Alloc}
-    used = {n: None for n in walk(kernel.body) if type(n) is Buffer and n.space in ("shared", "fragment")}
-    unused = allocated - _mentioned(kernel)
-    for b in used:
-        if b not in unused and b not in kernel.layouts and not isinstance(b.attr("view_of"), Buffer):
+    # An allocation is followed by its buffer in the walk; what comes once more is used.
+    allocated = {n.buffer for n in nodes if type(n) is Alloc}
+    times: dict[Buffer, int] = {}
+    for n in nodes:
+        if type(n) is Buffer and n.space in ("shared", "fragment"):
+            times[n] = times.get(n, 0) + 1
+    for b, count in times.items():
+        used = count > (b in allocated)
+        if used and b not in kernel.layouts and not isinstance(b.attr("view_of"), Buffer):
             raise broken(f"{b.name} has no layout", b, "fragments and shared tiles in use have layouts")
-
-
-def _mentioned(kernel: Kernel) -> set[Buffer]:
-    """Buffers that something else than their allocation names."""
-    found: set[Buffer] = set()
-    stack: list[object] = list(kernel.body)
-    while stack:
-        n = stack.pop()
-        if type(n) is Alloc:
-            continue
-        if type(n) is Buffer:
-            found.add(n)
-        for key in getattr(n, "_fields", ()):
-            value = getattr(n, key)
-            stack.extend(value if type(value) is tuple else (value,))
-    return found

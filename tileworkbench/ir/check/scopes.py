@@ -8,7 +8,7 @@ from typing import Any
 from ..expr import Binary, Buffer, Compare, Const, Load, Special, Var
 from ..instr import Addr, Bar, Instr, Reg
 from ..kernel import Kernel
-from ..node import Node, walk
+from ..node import Node
 from ..op import Op
 from ..planned import Acquire, Commit, Complete, Issue, Release, Role, Turn, Wait
 from ..stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store, While
@@ -20,12 +20,12 @@ _PLANNED = (Acquire, Commit, Wait, Release, Issue, Complete, Role, Turn)
 class Scopes:
     """One pass over a kernel in program order. `allowed` says which statements this level may hold."""
 
-    def __init__(self, kernel: Kernel, level: str) -> None:
+    def __init__(self, kernel: Kernel, level: str, nodes: tuple[Node, ...]) -> None:
         self.kernel, self.level = kernel, level
         self.bound: set[Var] = {*kernel.scalars, *kernel.symbols(), *kernel.block_vars, *kernel.thread_vars}
         self.known: set[Buffer] = {*kernel.tensors, *kernel.buffers}
         if level != "tile":  # a role may use what stands in another role's body
-            self.known |= {n.buffer for n in walk(kernel.body) if type(n) is Alloc}
+            self.known |= {n.buffer for n in nodes if type(n) is Alloc}
 
     def run(self) -> None:
         """Raises InternalError at the first statement that breaks a rule."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..expr import Buffer
-from ..instr import BulkLoad, BulkStore, Desc, TmaLoad, TmaStore, Wgmma
+from ..instr import BulkLoad, BulkStore, Desc, Instr, TmaLoad, TmaStore, Wgmma
 from ..kernel import Kernel
-from ..node import walk
+from ..node import Node
 from .failure import broken
 
 BARRIER_BYTES = 8
@@ -14,7 +14,7 @@ _SPACES = ("shared", "barrier", "reg", "local", "var", "global")
 _SWIZZLE_ALIGNMENT = {0: 16, 16: 16, 32: 256, 64: 512, 128: 1024}
 
 
-def check_storage(kernel: Kernel, limit: int | None) -> None:
+def check_storage(kernel: Kernel, nodes: tuple[Node, ...], limit: int | None) -> None:
     """Raises InternalError for a buffer without a place, outside shared memory, misaligned or over a barrier."""
     places: list[tuple[int, int, Buffer]] = []
     for b in kernel.buffers:
@@ -30,7 +30,7 @@ def check_storage(kernel: Kernel, limit: int | None) -> None:
         for low, high, other in places:
             if b.space == "barrier" and other is not b and start < high and low < end:
                 raise broken(f"barrier {b.name} and {other.name} overlap", b, "a barrier's bytes are its own")
-    _alignments(kernel)
+    _alignments(kernel, nodes)
 
 
 def _place(kernel: Kernel, b: Buffer) -> tuple[int, int, Buffer]:
@@ -46,10 +46,12 @@ def _place(kernel: Kernel, b: Buffer) -> tuple[int, int, Buffer]:
     return offset, offset + size, b
 
 
-def _alignments(kernel: Kernel) -> None:
+def _alignments(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     """What copy engines and matrix instructions ask of the places they touch."""
     maps = {m.name: m for m in kernel.maps}
-    for n in walk(kernel.body):
+    for n in nodes:
+        if not isinstance(n, Instr):
+            continue
         if isinstance(n, (TmaLoad, TmaStore)):
             known = maps.get(n.map)
             if known is None:

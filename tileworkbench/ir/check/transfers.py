@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..expr import Buffer, Const
 from ..instr import BarArrive, BulkLoad, Elect, TmaLoad
 from ..kernel import Kernel
-from ..node import walk
+from ..node import Node, walk
 from ..planned import Role
 from ..stmt import For, If, Stmt, While
 from .failure import broken
@@ -43,9 +43,9 @@ class Sums:
         return None
 
 
-def check_transfers(kernel: Kernel) -> None:
+def check_transfers(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     """Raises InternalError where a barrier's expected bytes and its transfers differ."""
-    shared = {n.bar.buffer for n in walk(kernel.body) if isinstance(n, TmaLoad) and n.multicast is not None}
+    shared = {n.bar.buffer for n in nodes if type(n) is TmaLoad and n.multicast is not None}
     sums = _body(kernel.body, shared)
     found = sums.uneven()
     if found is not None:
