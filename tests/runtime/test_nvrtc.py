@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tileworkbench.codegen.source import KernelArg, Source
 from tileworkbench.errors import BuildError, Loc, OptionError, TargetError
+from tileworkbench.options import options
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
 from tileworkbench.runtime import cudaheaders, elf, nvrtc, ptxas
@@ -220,3 +222,41 @@ def test_the_version_is_the_wheels() -> None:
     assert nvrtc.version() == f"nvrtc {wanted}"
     major, minor = nvrtc._release()
     assert wanted.startswith(f"{major}.{minor}.")
+
+
+def slow() -> Source:
+    """A kernel that takes a second or two to build."""
+    steps = "".join(f"    v[{i}] = v[{(i * 7 + 1) % 64}] * a[{i}] + v[{(i * 3 + 2) % 64}];\n" for i in range(64))
+    text = (
+        'extern "C" __global__ void k(float* a, const float* b, int n) {\n  float v[64];\n'
+        "  for (int i = 0; i < 64; i++) v[i] = a[i * 128 + threadIdx.x];\n"
+        "  #pragma unroll\n  for (int j = 0; j < 60; j++) {\n" + steps + "  }\n"
+        "  for (int i = 0; i < 64; i++) a[i * 128 + threadIdx.x] = v[i];\n}\n"
+    )
+    return source(text)
+
+
+stoppable = pytest.mark.skipif(
+    not hasattr(nvrtc.library(), "nvrtcSetFlowCallback"), reason="this NVRTC cannot be stopped"
+)
+
+
+@stoppable
+def test_a_build_ends_when_its_time_is_over() -> None:
+    with options(compile_timeout=0.05), pytest.raises(BuildError, match=r"took longer than 0.05 s"):
+        nvrtc.build(slow())
+    assert nvrtc.build(source()).registers
+
+
+@stoppable
+def test_an_interrupt_ends_a_build() -> None:
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            nvrtc.build(slow())
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert nvrtc.build(source()).registers

@@ -65,6 +65,7 @@ def bench(
 
 
 def summary(samples: list[float], flushed: bool, host: float) -> Timing:
+    """A Timing from its runs' milliseconds; quantiles are interpolated."""
     ordered = sorted(samples)
 
     def quantile(q: float) -> float:

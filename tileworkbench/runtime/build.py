@@ -39,6 +39,7 @@ def load(disk: DiskCache, key: str) -> Binary | None:
 
 
 def store(disk: DiskCache, binary: Binary) -> bool:
+    """Keeps a build under its key; True when it is on disk now."""
     meta = {f.name: getattr(binary, f.name) for f in fields(Binary) if f.name not in ("code", "seconds", *_TEXTS)}
     parts = {"code": binary.code, **{n: t.encode() for n in _TEXTS if (t := getattr(binary, n)) is not None}}
     return disk.store(binary.key, meta, parts)

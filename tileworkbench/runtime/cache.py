@@ -184,6 +184,7 @@ class DiskCache:
 
 
 def encode(key: str, meta: dict[str, Any], parts: dict[str, bytes]) -> list[bytes]:
+    """The pieces of an entry's file in order."""
     manifest = {"key": key, "meta": meta, "parts": [[name, len(data)] for name, data in parts.items()]}
     text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode()
     body = [len(text).to_bytes(8, "little"), text, *parts.values()]

@@ -68,6 +68,7 @@ def clang(arch: str) -> Path:
 
 @functools.cache
 def version(tool: Path) -> str:
+    """The first line of what a tool says about itself, for keys and reports."""
     with tools.folder() as folder:
         lines = tools.call(tool, ["--version"], folder).out.splitlines()
     return lines[0] if lines else tool.name

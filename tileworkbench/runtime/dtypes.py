@@ -51,6 +51,7 @@ _STORED_AS = {"tfloat32": ("float32",)}  # what an array of the type may call it
 
 
 def element(name: str) -> Element:
+    """The row of an element type; InternalError for an unknown name."""
     if name not in ELEMENTS:
         raise InternalError(
             f"the launcher does not know the element type {name!r}", rule=f"one of {', '.join(ELEMENTS)}"

@@ -15,11 +15,13 @@ from typing import Any
 
 from ..codegen.source import Source
 from ..errors import MissingDependency, TargetError
+from ..options import options
 from . import cudaheaders, diagnose, ptxas
 from .binary import Binary
 from .buildoptions import BuildOptions
 from .elf import cubin_usage
 from .pch import pch_dir
+from .watch import Watch
 
 # The one name the compiler is told: no user text can enter it, and an absolute one keeps the working directory out.
 FILE = "/kernel.cu"
@@ -29,11 +31,11 @@ _environment_lock = threading.Lock()
 
 def build(source: Source, key: str = "") -> Binary:
     """Compiles to a cubin for `source.arch`; BuildError with the user's place when the text is refused."""
-    options = BuildOptions.parse(source.options)
+    chosen = BuildOptions.parse(source.options)
     headers = _headers(source)
     api = library()
     check_arch(source.arch)
-    flags = [*_flags(source.arch, options), *_pch_flags(source, headers)]
+    flags = [*_flags(source.arch, chosen), *_pch_flags(source, headers)]
     start = time.perf_counter()
     code, ptx, log = _compile(api, source, headers, flags)
     seconds = time.perf_counter() - start
@@ -42,9 +44,9 @@ def build(source: Source, key: str = "") -> Binary:
 
 def ptx(source: Source) -> str:
     """PTX alone, of the same text and options; works where ptxas refuses it."""
-    options = BuildOptions.parse(source.options)
+    chosen = BuildOptions.parse(source.options)
     headers = _headers(source)
-    flags = _flags(source.arch.replace("sm_", "compute_"), options)
+    flags = _flags(source.arch.replace("sm_", "compute_"), chosen)
     return _compile(library(), source, headers, flags)[1]
 
 
@@ -156,10 +158,13 @@ def _compile(
     text = cudaheaders.root_includes(source.text, known)
     status, program = api.nvrtcCreateProgram(text.encode(), FILE.encode(), len(names), texts, names)
     _check(api, status)
+    watch = Watch(options.compile_timeout)
     try:
-        with scrubbed_environment():
+        watch.attach(api, program)
+        with scrubbed_environment(), watch.listening():
             (status,) = api.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
         log = _text(api, program, "ProgramLog")
+        watch.raise_if_stopped(source.entry)
         if int(status) != 0:
             raise _refused(source, log, status.name)
         cubin = b"" if any("=compute_" in f for f in flags) else _bytes(api, program, "CUBIN")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import BuildError, MissingDependency
-
-TIMEOUT = 120.0  # seconds; the largest kernels disassemble in a few
+from ..options import options
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,14 @@ def call(tool: Path, arguments: list[str], cwd: Path) -> Answer:
             cwd=cwd,
             env=environment,
             capture_output=True,
-            timeout=TIMEOUT,
+            timeout=options.compile_timeout,
             stdin=subprocess.DEVNULL,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise BuildError(f"{tool.name} did not end within {TIMEOUT:.0f} s") from None
+        raise BuildError(
+            f"{tool.name} did not end within {options.compile_timeout:g} s", fix="raise the option compile_timeout"
+        ) from None
     except OSError as error:
         raise MissingDependency(
             f"{tool} cannot be started: {error.strerror}", rule="the tool is an executable"
