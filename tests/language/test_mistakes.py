@@ -164,13 +164,6 @@ def test_mistake_in_a_function(name, text, code, message):
     check(source, code, message)
 
 
-SIGNATURES = [
-    ("«A»", "language", "the parameter `A` has no type"),
-    ("A: T.Tensor((4,), 'int32'), *«B»", "language", "a kernel has a fixed list of parameters"),
-    ("A: «T.Tensor((4, 1.5), 'int32')»", "shape", "an extent is 1.5"),
-]
-
-
 def test_parameters_have_types():
     error = check("\n@T.prim_func\ndef k(«A»):\n    with T.Kernel(1) as bx:\n        pass\n", "language", "has no type")
     assert "T.Tensor" in error.fix
