@@ -33,6 +33,9 @@ class BarrierArrive(Op):
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.bar.buffer, "atomic", self.bar),)
 
+    def run(self, env: Any) -> None:
+        env.arrive(self.bar)
+
     def check(self) -> None:
         check_barrier(self)
 
@@ -49,6 +52,11 @@ class BarrierExpect(Op):
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.bar.buffer, "atomic", self.bar),)
 
+    def run(self, env: Any) -> None:
+        # The machine's copies land when they are issued, so that no bytes are ever outstanding.
+        if self.arrive:
+            env.arrive(self.bar)
+
     def check(self) -> None:
         check_barrier(self)
 
@@ -64,6 +72,16 @@ class BarrierWait(Op):
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.bar.buffer, "r", self.bar),)
 
+    def waits_for(self, env: Any) -> str | None:
+        """What is missing before the wait ends, None when it ends."""
+        parity, phase = int(env.scalar(self.parity)), env.barrier(self.bar).phase
+        if phase % 2 != parity % 2:
+            return None
+        return f"phase {phase} of barrier `{self.bar.buffer.name}` ({env.barrier(self.bar).pending} arrivals are missing)"
+
+    def run(self, env: Any) -> None:
+        pass
+
     def check(self) -> None:
         check_barrier(self)
 
@@ -78,6 +96,9 @@ class BarrierCopies(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.bar.buffer, "atomic", self.bar),)
+
+    def run(self, env: Any) -> None:
+        env.arrive(self.bar)
 
     def check(self) -> None:
         check_barrier(self)

@@ -36,6 +36,9 @@ class WaitWgmma(Op):
     def effects(self) -> tuple[Access, ...]:
         return ()
 
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""
+
 
 @node
 class WgmmaArrive(Op):
@@ -46,6 +49,9 @@ class WgmmaArrive(Op):
     def effects(self) -> tuple[Access, ...]:
         return ()
 
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""
+
 
 @node
 class WgmmaCommit(Op):
@@ -55,6 +61,9 @@ class WgmmaCommit(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return ()
+
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""
 
 
 @node
@@ -67,6 +76,9 @@ class SetMaxRegisters(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return ()
+
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""
 
     def check(self) -> None:
         if not 24 <= self.count <= 256 or self.count % 8:
@@ -89,6 +101,9 @@ class CopyGroup(Op):
     def effects(self) -> tuple[Access, ...]:
         return ()
 
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""
+
 
 @node
 class StoreGroup(Op):
@@ -102,3 +117,6 @@ class StoreGroup(Op):
 
     def effects(self) -> tuple[Access, ...]:
         return ()
+
+    def run(self, env: Any) -> None:
+        """Nothing: on the tile machine every copy and product is done when its statement ends."""

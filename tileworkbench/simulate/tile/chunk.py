@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
-from ...ir.expr import Buffer, Load, Var
+from ...ir.expr import Buffer, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
-from ...ir.stmt import For, Let, Region, Store, While
+from ...ir.planned import Role, Turn
+from ...ir.stmt import For, If, Let, Region, Store, While
 from ...ops.parallel import Parallel
 from .rounding import container
 
@@ -75,3 +77,31 @@ def deciding_axes(kernel: Kernel) -> set[int]:
         elif isinstance(n, While):
             out |= axes(n.cond)
     return out
+
+
+def waits(kernel: Kernel) -> bool:
+    """Whether the kernel has agents that wait for one another."""
+    return bool(kernel.channels) or any(isinstance(n, (Role, Turn)) or hasattr(n, "waits_for") for n in walk(kernel.body))
+
+
+def uniform_control(kernel: Kernel) -> bool:
+    """Whether every branch and trip count outside T.Parallel is the same for all blocks, as far as can be seen."""
+    varying: set[Var] = set(kernel.block_vars)
+
+    def varies(e: Expr) -> bool:
+        return any(isinstance(n, Load) or (isinstance(n, Var) and n in varying) for n in walk(e))
+
+    def uniform(stmts: tuple[Any, ...]) -> bool:
+        for s in stmts:
+            if isinstance(s, Let) and varies(s.value):
+                varying.add(s.var)
+            tests = (s.start, s.stop, s.step) if isinstance(s, For) else (s.cond,) if isinstance(s, (If, While)) else ()
+            if any(varies(e) for e in tests):
+                return False
+            if isinstance(s, If) and not (uniform(s.then) and uniform(s.orelse)):
+                return False
+            if not isinstance(s, (If, Parallel)) and not uniform(getattr(s, "body", ())):
+                return False
+        return True
+
+    return uniform(kernel.body)

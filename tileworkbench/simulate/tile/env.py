@@ -18,6 +18,7 @@ from .affine import Affine, add, axis_values
 from .arithmetic import as_array
 from .atomic import update
 from .expression import lift
+from .rings import Barrier
 from .state import State
 from .storage import Slot, own
 from .taint import never_written, refuse, undefined_of
@@ -84,14 +85,25 @@ class Env:
             if undefined is not None and np.any(np.logical_and(undefined, self._mask(extents))):
                 raise never_written("the source", f"a store to global memory, `{region.buffer.name}`", region.loc)
             value = rounding.native(value, dtype, to) if slot.narrow else rounding.convert(value, dtype, to)
+            whole = False
         else:
             keep = keep or rounding.changes(dtype, to)
             value = rounding.convert(value, dtype, to, saturate=True)
-            if st.mask is True and self._is_whole(region, slot, extents):
+            whole = st.mask is True and self._is_whole(region, slot, extents)
+        with st.opened(extents):
+            indices = [] if whole else self._indices(region, extents)
+
+        def land() -> None:
+            if whole:
                 replace(st, slot, value, keep, undefined)
                 return
-        with st.opened(extents):
-            store(st, slot, self._indices(region, extents), value, region.loc, undefined)
+            with st.opened(extents):
+                store(st, slot, indices, value, region.loc, undefined)
+
+        if st.deferred is None:
+            land()
+        else:
+            st.deferred.append(land)
 
     def _mask(self, extents: tuple[int, ...]) -> Any:
         mask = self.st.mask
@@ -149,6 +161,21 @@ class Env:
             np.add(old, value, out=old)
         else:
             self.write(region, self.round(np.add(old, value), to), to, keep=True)
+
+    def barrier(self, region: Region) -> Barrier:
+        """The state of one mbarrier."""
+        (start,) = region.starts
+        index = self.st.number(start)
+        return self.st.ring.shared.barrier(region.buffer, index)
+
+    def arrive(self, region: Region) -> None:
+        """Every active thread of the agent arrives on a barrier."""
+        st = self.st
+        count = st.threads
+        if isinstance(st.mask, np.ndarray):
+            count = int(st.active((*st.mask.shape[:-1], st.threads)).reshape(-1, st.threads)[0].sum())
+        self.barrier(region).arrive(count)
+        st.ring.shared.ticks += 1
 
     def parallel(self, op: Any) -> None:
         """Runs the body of a T.Parallel for all iterations at once."""

@@ -17,9 +17,11 @@ from ...ir.kernel import Kernel
 from ...options import options
 from .affine import Affine
 from .bind import Bound, bind
-from .chunk import Box, chunks, deciding_axes, tile_bytes
+from .chunk import Box, chunks, deciding_axes, tile_bytes, uniform_control, waits
 from .env import Env
 from .program import Program
+from .rings import Ring, Shared
+from .roles import stuck
 from .state import Budget, State
 
 _PROGRAMS: weakref.WeakKeyDictionary[Kernel, Program] = weakref.WeakKeyDictionary()
@@ -79,7 +81,10 @@ def _outputs(kernel: Kernel, bound: Bound, written: set[Buffer]) -> tuple[np.nda
 
 
 def _single_axes(kernel: Kernel, grid: tuple[int, ...]) -> set[int]:
-    """Axes along which blocks run one by one: those that decide trip counts, if others are left to run together."""
+    """Axes along which blocks run one by one: those that decide trip counts, if others are left to run together; all
+    of them when blocks may differ in what they wait for."""
+    if waits(kernel) and not uniform_control(kernel):
+        return set(range(len(grid)))
     deciding = deciding_axes(kernel)
     rest = 1
     for axis, n in enumerate(grid):
@@ -94,14 +99,14 @@ def _run_chunk(
     rank = len(sizes)
     st = State(sizes, max(kernel.threads, 1), bound.slots, budget, dict(bound.values), events=events)
     st.sizes = (*sizes[:-1], st.threads)
-    st.env = Env(st, program)
+    st.env, st.ring = Env(st, program), Ring(Shared(kernel), "")
     st.origin = tuple(start for start, _ in box)
     for i, var in enumerate(kernel.block_vars):
         axis = len(kernel.grid) - 1 - i
         st.vars[var] = _along(axis, sizes[axis], rank, box[axis][0])
     _bind_threads(kernel, st)
-    for _ in program.run(st):
-        raise InternalError("nothing is left to run, and a statement still waits", loc=kernel.loc)
+    for reason in program.run(st):
+        raise stuck(reason)
 
 
 def _along(axis: int, size: int, rank: int, origin: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...errors import InternalError
@@ -17,6 +17,7 @@ from . import atomic, control, intrinsics, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
 from .matmul import Products
+from .rings import Waiting
 from .state import State
 
 _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
@@ -29,6 +30,7 @@ _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
     Break: control.compile_exit,
     Continue: control.compile_exit,
     AtomicElement: atomic.compile_atomic,
+    **roles.PLAIN,
 }
 _WAITING: dict[type, Callable[..., Body]] = {
     For: control.compile_for,
@@ -44,6 +46,7 @@ class Program:
     def __init__(self, kernel: Kernel) -> None:
         self.depths: dict[Var, int] = {}
         self.products = Products()
+        self.thread_vars = kernel.thread_vars
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
@@ -75,7 +78,7 @@ class Program:
         return intrinsics.compile_effect(e, depth, self)
 
     def body(self, stmts: tuple[Stmt, ...], depth: int) -> Body:
-        return sequence([self._step(s, depth) for s in stmts])
+        return sequence([self._step(group, depth) for group in roles.grouped(stmts)])
 
     def parallel_body(self, op: Parallel) -> tuple[Body, int]:
         found = self._parallel.get(op)
@@ -83,24 +86,43 @@ class Program:
             raise InternalError("a T.Parallel was not compiled", loc=op.loc)
         return found
 
-    def _step(self, s: Stmt, depth: int) -> Step:
-        exits = isinstance(s, (Break, Continue)) or (isinstance(s, If) and control.has_exit((s,)))
-        waiting = _WAITING.get(type(s))
-        if waiting is not None:
-            return Step(waiting(s, depth, self), True, exits, s)
-        if isinstance(s, Op):
-            return Step(self._op(s, depth), False, False, s)
-        plain = _PLAIN.get(type(s))
-        if plain is None:
-            raise InternalError(f"{type(s).__name__} has no meaning on the tile machine", loc=s.loc)
-        return Step(plain(s, depth, self), False, exits, s)
-
-    def _op(self, s: Op, depth: int) -> Callable[[State], None]:
+    def operation(self, s: Op, depth: int) -> Callable[[State], None]:
+        """Runs a tile operation."""
         if isinstance(s, Parallel):
             inner = depth + len(s.vars)
             self.depths.update(dict.fromkeys(s.vars, inner))
             self._parallel[s] = self.body(s.body, inner), inner
         return lambda st: s.run(st.env)
+
+    def _step(self, group: list[Stmt], depth: int) -> Step:
+        s = group[0]
+        if isinstance(s, roles.AGENTS):
+            return Step(roles.compile_agents(group, depth, self), True, False, s)
+        exits = isinstance(s, (Break, Continue)) or (isinstance(s, If) and control.has_exit((s,)))
+        waiting = _WAITING.get(type(s))
+        if waiting is not None:
+            return Step(waiting(s, depth, self), True, exits, s)
+        if isinstance(s, Op):
+            return self._operation_step(s, depth)
+        plain = _PLAIN.get(type(s))
+        if plain is None:
+            raise InternalError(f"{type(s).__name__} has no meaning on the tile machine", loc=s.loc)
+        return Step(plain(s, depth, self), False, exits, s)
+
+    def _operation_step(self, s: Op, depth: int) -> Step:
+        run = self.operation(s, depth)
+        ready: Callable[[Any], str | None] | None = getattr(s, "waits_for", None)
+
+        def note(st: State) -> None:
+            st.ring.loc = s.loc
+            run(st)
+
+        def wait(st: State) -> Iterator[Any]:
+            while (what := ready(st.env)) is not None:  # type: ignore[misc]
+                yield Waiting(what, s.loc)
+            run(st)
+
+        return Step(note, False, False, s) if ready is None else Step(wait, True, False, s)
 
 
 def _nothing(st: State) -> None:

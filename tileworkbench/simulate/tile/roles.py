@@ -1,8 +1,183 @@
-"""Planned level: roles as agents, channels as rings of versions."""
+"""Roles as agents that run one after another until each must wait; the statements of the planned level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-WAITING: dict[type, Callable[..., Any]] = {}
+from ...errors import SimulationError
+from ...ir.planned import Acquire, Commit, Complete, Issue, Release, Role, Turn, Wait
+from ...ir.stmt import Stmt
+from ...ops.warpgroup import WarpGroups
+from .affine import Affine
+from .env import Env
+from .rings import Ring, Waiting
+from .state import State, both
+from .taint import refuse
+
+if TYPE_CHECKING:
+    from .program import Program
+
+Body = Callable[[State], Iterator[Any]]
+AGENTS = (Role, WarpGroups)
+_GROUP = 128
+
+
+def compile_agents(agents: list[Any], depth: int, program: Program) -> Body:
+    """Neighbouring roles, run at the same time."""
+    bodies = [program.body(a.body, depth) for a in agents]
+
+    def run(st: State) -> Iterator[Any]:
+        states = [_agent(st, a, program) for a in agents]
+        running = {n: body(s) for n, (body, s) in enumerate(zip(bodies, states, strict=True))}
+        while running:
+            before, waiting = st.ring.shared.ticks, {}
+            for n, steps in list(running.items()):
+                reason = next(steps, None)
+                if reason is None:
+                    del running[n]
+                    st.ring.shared.ticks += 1
+                else:
+                    waiting[n] = reason
+            if waiting and st.ring.shared.ticks == before:
+                # Nobody here can go on; an agent outside may still help.
+                if st.ring.role:
+                    yield next(iter(waiting.values()))
+                else:
+                    raise _deadlock({_name(agents[n]): reason for n, reason in waiting.items()})
+
+    return run
+
+
+def _name(agent: Any) -> str:
+    return agent.name if isinstance(agent, Role) else "warpgroups " + ", ".join(map(str, agent.groups))
+
+
+def _agent(st: State, agent: Any, program: Program) -> State:
+    """The agent's own state: variables and masks of its own, tiles shared with the others."""
+    made = replace(st, vars=dict(st.vars), taints=dict(st.taints), spread=[], loop=None, deferred=None)
+    made.base = st.base
+    made.ring = Ring(st.ring.shared, _name(agent))
+    if isinstance(agent, WarpGroups):
+        first = min(agent.groups) * _GROUP
+        made.threads = min(_GROUP * len(agent.groups), max(st.threads - first, 1))
+        made.sizes = (*st.sizes[:-1], made.threads)
+        for var in program.thread_vars[:1]:
+            made.vars[var] = _threads(first, made.threads, st.base)
+    made.env = Env(made, program)
+    return made
+
+
+def _threads(first: int, count: int, rank: int) -> Any:
+    sizes = (1,) * (rank - 1) + (count,)
+    return Affine(first, tuple(int(a == rank - 1) for a in range(rank)), sizes) if count > 1 else first
+
+
+def _deadlock(waiting: dict[str, Waiting]) -> SimulationError:
+    lines = [f"{role} waits for {reason.what}" + (f" at {reason.loc}" if reason.loc else "") for role, reason in waiting.items()]
+    first = next(iter(waiting.values()))
+    return SimulationError(
+        "deadlock: " + "; ".join(lines),
+        rule="some role must always be able to go on",
+        fix="match every wait with a commit, release or arrival of another role",
+        loc=first.loc,
+    )
+
+
+def stuck(reason: Any) -> SimulationError:
+    """A wait outside all roles that nobody can end."""
+    return _deadlock({"the kernel": reason})
+
+
+def _acquire(s: Acquire, depth: int, program: Program) -> Body:
+    def run(st: State) -> Iterator[Any]:
+        state = st.ring.shared.states[s.channel]
+        if state.acquired > state.committed:
+            raise SimulationError(
+                f"channel `{s.channel.name}` is acquired twice without a Commit", rule="one version at a time", loc=s.loc
+            )
+        while not state.free():
+            yield Waiting(f"a free version of channel `{s.channel.name}` (all {s.channel.depth} are in use)", s.loc)
+        st.ring.acquire(state, st)
+
+    return run
+
+
+def _wait(s: Wait, depth: int, program: Program) -> Body:
+    def run(st: State) -> Iterator[Any]:
+        state, ring = st.ring.shared.states[s.channel], st.ring
+        number = state.waited.get(ring.role, 0)
+        while state.committed <= number:
+            yield Waiting(f"version {number} of channel `{s.channel.name}` ({state.committed} are committed)", s.loc)
+        ring.wait(state, s.ahead, s.loc)
+
+    return run
+
+
+def _turn(s: Turn, depth: int, program: Program) -> Body:
+    def run(st: State) -> Iterator[Any]:
+        shared, ring = st.ring.shared, st.ring
+        mine = s.roles.index(ring.role) if ring.role in s.roles else 0
+        if s.action == "give":
+            shared.turns[s.name] = (mine + 1) % len(s.roles)
+            shared.ticks += 1
+            return
+        while shared.turns.get(s.name, 0) != mine:
+            yield Waiting(f"its turn of `{s.name}`", s.loc)
+
+    return run
+
+
+def _issue(s: Issue, depth: int, program: Program) -> Callable[[State], None]:
+    run_op = program.operation(s.op, depth)
+    pred = program.expression(s.pred, depth) if s.pred is not None else None
+    tainted = program.taint(s.pred, depth) if s.pred is not None else None
+    staged = bool(s.impl.detail.get("staged"))
+
+    def run(st: State) -> None:
+        saved = st.mask
+        if pred is not None and tainted is not None:
+            refuse(st, tainted, s.pred, "a predicate", s.loc)  # type: ignore[arg-type]
+            st.mask = both(saved, pred(st))
+        try:
+            if st.mask is False:
+                return
+            ring = st.ring
+            ring.issuing, ring.loc = s.impl, s.op.loc or s.loc
+            st.deferred = landing = [] if staged else None
+            run_op(st)
+            st.deferred, ring.issuing = None, None
+            ring.launch(s.op, s.impl, landing or [])
+        finally:
+            st.mask, st.deferred, st.ring.issuing = saved, None, None
+
+    return run
+
+
+def _complete(s: Complete, depth: int, program: Program) -> Callable[[State], None]:
+    return lambda st: st.ring.complete(s.op, s.impl, s.pending)
+
+
+WAITING: dict[type, Callable[..., Body]] = {Acquire: _acquire, Wait: _wait, Turn: _turn}
+PLAIN: dict[type, Callable[..., Callable[[State], None]]] = {
+    Commit: lambda s, depth, program: lambda st: st.ring.commit(st.ring.shared.states[s.channel], s.loc),
+    Release: lambda s, depth, program: lambda st: st.ring.release(st.ring.shared.states[s.channel], s.loc),
+    Issue: _issue,
+    Complete: _complete,
+}
+
+
+def grouped(stmts: tuple[Stmt, ...]) -> Iterator[list[Stmt]]:
+    """The statements one by one, neighbouring agents together."""
+    together: list[Stmt] = []
+    for s in stmts:
+        if isinstance(s, AGENTS):
+            together.append(s)
+            continue
+        if together:
+            yield together
+            together = []
+        yield [s]
+    if together:
+        yield together

@@ -15,6 +15,7 @@ from .storage import Slot, tile_slot
 
 if TYPE_CHECKING:
     from .env import Env
+    from .rings import Ring
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +60,8 @@ class State:
     mask: Any = True
     loop: LoopFrame | None = None
     spread: list[Slot] = field(default_factory=list)  # private buffers spread over the open T.Parallel
-    ring: Any = None  # the agent's channels, at planned level
+    ring: Ring = None  # type: ignore[assignment]
+    deferred: list[Any] | None = None  # stores of a copy through registers, kept until it completes
     env: Env = None  # type: ignore[assignment]
     base: int = 0
     origin: tuple[int, ...] = ()  # of the chunk in the grid, like `sizes`
@@ -87,7 +89,7 @@ class State:
     def slot(self, buffer: Buffer, write: bool = False) -> Slot:
         """The buffer's values as this agent sees them; tiles come into being at first use."""
         slot = self.tensors.get(buffer)
-        if slot is None and self.ring is not None:
+        if slot is None:
             slot = self.ring.slot(buffer, write)
         if slot is None:
             slot = self.tiles.get(buffer)

@@ -121,7 +121,7 @@ def compile_alloc(s: Alloc, depth: int, program: Program) -> Run:
 
     def run(st: State) -> None:
         # Where the declaration stands in a loop, every trip gets a new, empty buffer.
-        if st.ring is None or not st.ring.owns(buffer):
+        if not st.ring.owns(buffer):
             st.tiles[buffer] = tile_slot(buffer, st.shape(buffer), st.base)
 
     return run
