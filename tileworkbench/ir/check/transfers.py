@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..expr import Buffer, Const
 from ..instr import BarArrive, BulkLoad, Elect, TmaLoad
 from ..kernel import Kernel
-from ..node import Node, walk
+from ..node import Node
 from ..planned import Role
 from ..stmt import For, If, Stmt, While
 from .failure import broken
@@ -51,7 +51,7 @@ def check_transfers(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     if found is not None:
         b, want, got = found
         first = next(
-            n for n in walk(kernel.body) if isinstance(n, (BarArrive, TmaLoad, BulkLoad)) and n.bar.buffer is b
+            n for n in nodes if isinstance(n, (BarArrive, TmaLoad, BulkLoad)) and n.bar.buffer is b
         )
         raise broken(f"barrier {b.name} expects {want} bytes and is brought {got}", first, _RULE)
 

@@ -67,7 +67,7 @@ def plan(w: Writer, k: Kernel) -> None:
             shape = w.show.shape(buffer.shape)
             w.line(f"# {w.show.names(buffer)}: {shape} {buffer.dtype}{times}, {describe(layout)}", None, buffer.loc)
     for channel in k.channels:
-        w.line(f"# {_channel(w.show, channel)}", channel)
+        w.line(f"# {_channel(w.show, channel, k.level)}", channel)
     for d in k.decisions if k.level == "planned" else ():
         refused = "".join(f"; not {name}: {why}" for name, why in d.refused)
         reason = f" ({d.reason})" if d.reason else ""
@@ -111,8 +111,9 @@ def _param(show: ExprText, p: Buffer | Var, k: Kernel) -> str:
     return f"{show.names(p)}: T.StridedTensor({shape}, {show.shape(p.strides)}, {of})"
 
 
-def _channel(show: ExprText, c: Channel) -> str:
-    buffers = ", ".join(show.names(b) for b in c.buffers)
+def _channel(show: ExprText, c: Channel, level: str) -> str:
+    # At thread level the ring's tiles are gone; storage of the same names has taken their place.
+    buffers = ", ".join(b.name if level == "thread" else show.names(b) for b in c.buffers)
     size = f" ({c.bytes} a use)" if c.bytes else ""
     to = ", ".join(c.consumers)
     return f"{show.names(c)}: {buffers} x {c.depth}, {c.producer} -> {to}, completes by {c.completion}{size}"
