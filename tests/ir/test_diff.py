@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from tests.ir.samples import Gemm16, at
@@ -30,7 +31,7 @@ def test_runs_rebuild_both_texts():
                 assert [old[i] for i in r.before] == [new[j] for j in r.after]
             else:
                 assert len(r.after if r.kind == "delete" else r.before) == 0
-        assert all(a.kind != "equal" or b.kind != "equal" for a, b in zip(runs, runs[1:], strict=False))
+        assert all(a.kind != "equal" or b.kind != "equal" for a, b in itertools.pairwise(runs))
 
 
 def test_equal_texts_are_one_run_and_no_text():

@@ -1,5 +1,5 @@
-"""Differences of two kernel texts, line by line: runs of equal, deleted and inserted lines, and which changed lines come
-from the same statement of the user."""
+"""Differences of two kernel texts, line by line: runs of equal, deleted and inserted lines, and which changed lines
+come from the same statement of the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def diff(before: Sequence[Line], after: Sequence[Line]) -> list[Run]:
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     runs: list[Run] = []
-    _add(runs, "equal", range(0, head), range(0, head))
+    _add(runs, "equal", range(head), range(head))
     ends = len(old) - tail, len(new) - tail
     middle = SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False)
     for tag, i, i_end, j, j_end in middle.get_opcodes():
