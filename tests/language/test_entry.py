@@ -113,8 +113,8 @@ def test_macros_have_names_of_their_own_and_nest():
 
 def gemm(A, B, block_M: int = 64, block_N: int = 64, block_K: int = 32):
     M, N, K = T.const("M, N, K")
-    A: T.Tensor[[M, K], float16]
-    B: T.Tensor[[K, N], float16]
+    A: T.Tensor[[M, K], "float16"]
+    B: T.Tensor[[K, N], "float16"]
     C = T.empty((M, N), "float32")
     with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
         A_s = T.alloc_shared((block_M, block_K), A.dtype)
@@ -167,7 +167,7 @@ def test_eager_arguments_that_do_not_fit_are_named():
 def test_a_constant_needs_a_direct_use():
     def doubled(A):
         M = T.const("M")
-        A: T.Tensor[[M * 2], float32]
+        A: T.Tensor[[M * 2], "float32"]
         with T.Kernel(1) as bx:
             T.clear(A)
 
@@ -180,7 +180,7 @@ def test_constants_from_strides_dynamic_extents_and_scalars():
     def main(A, count: T.int32, scale: T.float32 = 2.0, M=None):
         N, S = T.const("N, S")
         m = T.dynamic("m")
-        A: T.StridedTensor[[m, N], [S, 1], float32]
+        A: T.StridedTensor[[m, N], [S, 1], "float32"]
         M: T.int32
         with T.Kernel(T.ceildiv(m, 8)) as bx:
             for i in T.Parallel(N):
@@ -195,7 +195,7 @@ def test_constants_from_strides_dynamic_extents_and_scalars():
 def test_text_that_needs_values_is_not_run_with_symbols():
     def main(A):
         M = T.const("M")
-        A: T.Tensor[[M], float32]
+        A: T.Tensor[[M], "float32"]
         steps = [2**i for i in range(M.bit_length())]
         with T.Kernel(len(steps)) as bx:
             A[bx] = 0
@@ -205,7 +205,7 @@ def test_text_that_needs_values_is_not_run_with_symbols():
 
 def test_outputs_of_eager_kernels_are_returned():
     def one(A):
-        A: T.Tensor[[4], float32]
+        A: T.Tensor[[4], "float32"]
         B = T.empty((4,), "float32")
         with T.Kernel(1) as bx:
             T.copy(A, B)
@@ -214,7 +214,7 @@ def test_outputs_of_eager_kernels_are_returned():
         eager.elaborate(one, {"A": np.zeros(4, np.float32)})
 
     def two(A):
-        A: T.Tensor[[4], float32]
+        A: T.Tensor[[4], "float32"]
         B = T.empty((4,), "float32")
         C = T.empty(4, 2, dtype="int8")
         with T.Kernel(1) as bx:

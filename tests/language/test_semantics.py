@@ -59,10 +59,14 @@ CASES = {
     ),
     "python and": ("x = None\nif x is not None and x > n:\n    I[0] = 1\nI[1] = 0", "I[1] = 0"),
     "while": (
-        "v = T.alloc_var('int32', init=0)\nwhile v < n:\n    v += 1\n    if v == 3:\n        continue\n"
-        "    if v == 4:\n        break",
-        'v = T.alloc_var("int32")\nv = 0\nwhile v < n:\n    v = v + 1\n    if v == 3:\n        continue\n'
-        "    if v == 4:\n        break",
+        (
+            "v = T.alloc_var('int32', init=0)\nwhile v < n:\n    v += 1\n    if v == 3:\n        continue\n"
+            "    if v == 4:\n        break"
+        ),
+        (
+            'v = T.alloc_var("int32")\nv = 0\nwhile v < n:\n    v = v + 1\n    if v == 3:\n        continue\n'
+            "    if v == 4:\n        break"
+        ),
     ),
     "assert": ("assert n > 3, 'bad n'\nassert 1 < 2", 'T.device_assert(n > 3, "bad n")'),
     "negative index": ("I[-1] = I[-2]", "I[63] = I[62]"),
@@ -78,8 +82,10 @@ CASES = {
         'vs = T.alloc_var("int32")\nvs = 0\nvar = T.alloc_var("int32")\nvar = 1\nvs = 4\nI[0] = var + vs',
     ),
     "metadata": (
-        "s = T.alloc_shared(A.shape, A.dtype)\nif A.dtype == 'float32' and s.scope() == 'shared.dyn':\n"
-        "    T.fill(s, len(A.shape))",
+        (
+            "s = T.alloc_shared(A.shape, A.dtype)\nif A.dtype == 'float32' and s.scope() == 'shared.dyn':\n"
+            "    T.fill(s, len(A.shape))"
+        ),
         's = T.alloc_shared((64, 64), "float32")\nT.fill(s, 2.0)',
     ),
     "threads": ("t = T.get_thread_binding()\nI[t] = t", "tx = T.get_thread_binding(0)\nI[tx] = tx"),
@@ -103,19 +109,27 @@ CASES = {
     ),
     "atomics": (
         "o = T.atomic_add(I[0], 1, return_prev=True)\nI[1] = o\nT.atomic_max(A[0, 0], B[0:64, :])",
-        'old = T.alloc_var("int32")\nold = T.atomic_add(I[0], 1, return_prev=True)\no = old\nI[1] = o\n'
-        "T.atomic_max(A, B)",
+        (
+            'old = T.alloc_var("int32")\nold = T.atomic_add(I[0], 1, return_prev=True)\no = old\nI[1] = o\n'
+            "T.atomic_max(A, B)"
+        ),
     ),
     "persistent": (
         "for i, j in T.Persistent([4, 6], 3, bx):\n    A[i, j] = 0",
-        "for wave in T.Persistent(8):\n    tile = wave * 3 + bx\n    if tile < 24:\n        i = tile % 24 // 6\n"
-        "        j = tile // 24 * 6 + tile % 24 % 6\n        A[i, j] = 0.0",
+        (
+            "for wave in T.Persistent(8):\n    tile = wave * 3 + bx\n    if tile < 24:\n        i = tile % 24 // 6\n"
+            "        j = tile // 24 * 6 + tile % 24 % 6\n        A[i, j] = 0.0"
+        ),
     ),
     "reductions": (
-        "r = T.alloc_fragment((64,), 'float32')\nf = T.alloc_fragment((64, 64), 'float32')\n"
-        "T.reduce_sum(f, r, dim=1, clear=False)\nT.reduce_max(f, r, dim=0)\nT.cumsum(f, dim=1)",
-        'r = T.alloc_fragment((64,), "float32")\nf = T.alloc_fragment((64, 64), "float32")\n'
-        "T.reduce_sum(f, r, dim=1, clear=False)\nT.reduce_max(f, r, dim=0)\nT.cumsum(f, f, dim=1)",
+        (
+            "r = T.alloc_fragment((64,), 'float32')\nf = T.alloc_fragment((64, 64), 'float32')\n"
+            "T.reduce_sum(f, r, dim=1, clear=False)\nT.reduce_max(f, r, dim=0)\nT.cumsum(f, dim=1)"
+        ),
+        (
+            'r = T.alloc_fragment((64,), "float32")\nf = T.alloc_fragment((64, 64), "float32")\n'
+            "T.reduce_sum(f, r, dim=1, clear=False)\nT.reduce_max(f, r, dim=0)\nT.cumsum(f, f, dim=1)"
+        ),
     ),
     "a Python string is a statement": ("'words'\nI[0] = 1", "I[0] = 1"),
 }
