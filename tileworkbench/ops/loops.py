@@ -19,7 +19,7 @@ from ..ir.evaluate import evaluate, is_index_arithmetic
 from ..ir.expr import Buffer, Const, Expr, Load, Var
 from ..ir.node import Node, children
 from ..ir.stmt import For, Stmt, Store
-from ..layout import Distribution, Fragment, loop_layout, permute_dims, reduce_dim, replicated, same
+from ..layout import Distribution, Fragment, loop_layout, padded_loop, permute_dims, reduce_dim, replicated, same
 
 VECTOR_BYTES = 16
 
@@ -113,7 +113,10 @@ def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int
             return candidate
     if not free:
         return None
-    return loop_layout(nest.extents, threads, vector or _vector(nest, threads))
+    width = vector or _vector(nest, threads)
+    made = loop_layout(nest.extents, threads, width)
+    # A fragment that takes this layout may be reduced or read by rows later: that needs the mode form.
+    return padded_loop(nest.extents, threads, width) if nest.uses and not isinstance(made, Fragment) else made
 
 
 def _as_loop(layout: Distribution, dims: tuple[int, ...], nest: Nest) -> Any:

@@ -17,7 +17,7 @@ from ..ir.kernel import Decision, Kernel
 from ..ir.node import Node, map_children, map_items, replace, rewrite, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Complete, Issue, Role
-from ..ir.stmt import Region, Stmt, whole
+from ..ir.stmt import Alloc, Region, Stmt, whole
 from ..layout import SharedLayout, same
 from ..ops.copy import Copy
 from ..target import Target
@@ -105,6 +105,7 @@ def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[
     for buffer, wanted in op.misfits(impl, known, threads):
         other = Buffer(f"{buffer.name}_as_{op.name}", buffer.shape, buffer.dtype, "fragment", loc=op.loc)
         known[other] = wanted
+        before.append(Alloc(other, loc=op.loc))
         modes = {a.mode for a in op.effects() if a.buffer is buffer}
         if modes != {"w"}:
             before += _convert(buffer, other, known, op)
@@ -125,7 +126,8 @@ def _convert(src: Buffer, dst: Buffer, known: dict[Buffer, Any], op: Op) -> list
     known[tile] = SharedLayout.padded(tuple(src.shape), max(1, 16 // src.dtype.bytes) if len(src.shape) > 1 else 0)
     impl = Impl("vector", "lsu", detail={"staged": False})
     copies = (Copy(whole(src), whole(tile), loc=op.loc), Copy(whole(tile), whole(dst), loc=op.loc))
-    return [s for c in copies for s in (Issue(c, impl, loc=op.loc), Complete(c, impl, loc=op.loc))]
+    moves = (s for c in copies for s in (Issue(c, impl, loc=op.loc), Complete(c, impl, loc=op.loc)))
+    return [Alloc(tile, loc=op.loc), *moves]
 
 
 def swap(n: Any, old: Buffer, new: Buffer) -> Any:

@@ -66,7 +66,11 @@ class _Lowering:
 
     def __init__(self, ctx: Context, role: Role, barriers: dict[tuple[str, str], Buffer]) -> None:
         self.ctx, self._role = ctx, role
-        self.rings = Rings(ctx, barriers)
+        issued = [n for n in walk(role.body) if isinstance(n, Issue)]
+        async_read = {
+            a.buffer for s in issued for a in s.op.effects() if a.reads and s.impl.proxies.get(a.buffer) == "async"
+        }  # fmt: skip
+        self.rings = Rings(ctx, barriers, async_read)
 
     def role(self) -> Role:
         loads_only = self._role.name == "load"

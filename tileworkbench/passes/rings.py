@@ -6,11 +6,12 @@ it never depends on a loop variable; the round itself is the absolute count that
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from ..ir.dtype import DTYPES, INT32
 from ..ir.expr import Buffer, Expr, Load, Var, compare, const, select
-from ..ir.instr import Bar, BarArrive, BarInit, BarWait, CommitGroup, Elect, Sync, WaitGroup
+from ..ir.instr import Bar, BarArrive, BarInit, BarWait, CommitGroup, Elect, Fence, Sync, WaitGroup
 from ..ir.planned import Acquire, Channel, Commit, Release, Wait
 from ..ir.stmt import ONE, ZERO, Let, Stmt, Store
 from ..ops.context import Context
@@ -45,10 +46,11 @@ class Cursor:
 
 
 class Rings:
-    """Barriers and cursors of all channels of a kernel, as one role sees them."""
+    """Barriers and cursors of all channels of a kernel, as one role sees them. `async_read`: tiles that this role reads
+    through the asynchronous proxy."""
 
-    def __init__(self, ctx: Context, barriers: dict[tuple[str, str], Buffer]) -> None:
-        self.ctx, self.barriers = ctx, barriers
+    def __init__(self, ctx: Context, barriers: dict[tuple[str, str], Buffer], async_read: Set[Buffer] = frozenset()) -> None:
+        self.ctx, self.barriers, self.async_read = ctx, barriers, async_read
         self.cursors: dict[tuple[Channel, str], Cursor] = {}
         self.held: dict[Channel, Expr] = {}
 
@@ -108,10 +110,11 @@ class Rings:
         if channel.completion == "bytes":
             full = Bar(self.barrier(channel, "full"), version)
             arrived = (BarWait(full, cursor.round & 1, cursor.round, f"{channel.name} is full", loc=s.loc),)
-        elif channel.completion == "group":
-            arrived = (WaitGroup("copy", s.ahead, loc=s.loc), meet)  # type: ignore[assignment]
         else:
-            arrived = (meet,)  # type: ignore[assignment]
+            fence = Fence("proxy_async", f"the copies of {channel.name} before wgmma or the copy engine reads", loc=s.loc)
+            needed = (fence,) if not self.async_read.isdisjoint(channel.buffers) else ()
+            landed = (WaitGroup("copy", s.ahead, loc=s.loc),) if channel.completion == "group" else ()
+            arrived = (*landed, *needed, meet)  # type: ignore[assignment]
         return (*bind, *arrived, *cursor.step())
 
     def release(self, s: Release, own: bool) -> tuple[Stmt, ...]:

@@ -68,7 +68,7 @@ def _vector(loop: For, facts: Facts) -> tuple[Stmt, ...]:
     middle = tuple(s for s in body if isinstance(s, Store))
     compute = (replace(loop, kind="unroll", body=middle),) if middle else ()
     made = (*[s for part in loads for s in part], *compute, *[s for part in stores for s in part])
-    return made if guard is None else (If(guard, made, loc=loop.loc),)
+    return made if guard is None else (If(substitute(guard, {loop.var: ZERO}), made, loc=loop.loc),)
 
 
 def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..expr import Binary, Buffer, Compare, Const, Load, Special, Var
-from ..instr import Addr, Bar, Instr, Reg
+from ..instr import Addr, Bar, Fence, Instr, Reg, Sync
 from ..kernel import Kernel
 from ..node import Node
 from ..op import Op
@@ -93,7 +93,7 @@ class Scopes:
         if self.level == "thread":
             if isinstance(s, Op) or (isinstance(s, _PLANNED) and type(s) is not Role):
                 raise broken("a tile-level statement at thread level", s, "every operation and channel is lowered")
-        elif isinstance(s, Instr):
+        elif isinstance(s, Instr) and not (self.level == "planned" and isinstance(s, (Sync, Fence))):
             raise broken(f"an instruction at {self.level} level", s, "instructions exist at thread level only")
         elif self.level == "tile" and isinstance(s, _PLANNED):
             raise broken("a planned statement at tile level", s, "roles, channels and issues exist from planning on")

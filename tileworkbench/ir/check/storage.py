@@ -22,7 +22,7 @@ def check_storage(kernel: Kernel, nodes: tuple[Node, ...], limit: int | None) ->
             raise broken(f"{b.name} is in {b.space} memory", b, f"thread-level buffers are in {', '.join(_SPACES)}")
         if b.static_size() is None:
             raise broken(f"{b.name} has no constant size", b, "storage of the thread level has constant extents")
-        if b.space in ("shared", "barrier"):
+        if b.space in ("shared", "barrier") and kernel.offsets:  # none before the shared plan is made
             places.append(_place(kernel, b))
     if limit is not None and kernel.shared_bytes > limit:
         raise broken(f"{kernel.shared_bytes} bytes of shared memory", kernel, f"a block has at most {limit}")
