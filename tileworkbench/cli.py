@@ -11,6 +11,7 @@ from pathlib import Path
 
 from . import demo, doctor
 from .errors import MissingDependency, OptionError, TileError
+from .runtime.cache import default
 
 PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent
@@ -85,9 +86,12 @@ def run_bench(chosen: argparse.Namespace) -> int:
 
 
 def run_cache(chosen: argparse.Namespace) -> int:
-    if importlib.util.find_spec("tileworkbench.runtime.cache") is None:
-        raise OptionError("this build has no build cache")
-    from .runtime import cache
-
-    print(cache.clear() if chosen.action == "clear" else cache.stats())
+    cache = default()
+    stats = cache.stats()
+    if stats.path is None:
+        print(f"no build cache: {stats.trouble}")
+    elif chosen.action == "clear":
+        print(f"{cache.clear()} builds removed from {stats.path}")
+    else:
+        print(f"{stats.entries} builds, {stats.bytes / 2**20:.1f} of {stats.limit / 2**20:.0f} MiB, in {stats.path}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -14,6 +15,8 @@ import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 PACKAGE = Path(__file__).resolve().parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -73,7 +76,19 @@ def version_of(*distributions: str) -> str | None:
 
 
 def install(extra: str) -> str:
-    return f"{Path(sys.executable).name} -m pip install 'tileworkbench[{extra}]'"
+    """The command that brings an extra into this very environment, from where the package itself came."""
+    return f"{sys.executable} -m pip install '{origin()}[{extra}]'"
+
+
+def origin() -> str:
+    """What to hand to pip: the checkout's folder if that was installed, else the name."""
+    try:
+        record = metadata.distribution("tileworkbench").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        record = None
+    url = str(json.loads(record).get("url", "")) if record else ""
+    folder = url2pathname(urlsplit(url).path) if url.startswith("file:") else ""
+    return folder if folder and Path(folder).is_dir() else "tileworkbench"
 
 
 def first_line(*command: str) -> str | None:
@@ -199,7 +214,13 @@ def torch() -> Finding:
 def ipython() -> Finding:
     use = "%%tilekernel"
     found = version_of("ipython")
-    return Finding("IPython", "ok" if found else "missing", found or "not installed", use, "pip install ipython")
+    return Finding(
+        "IPython",
+        "ok" if found else "missing",
+        found or "not installed",
+        use,
+        f"{sys.executable} -m pip install ipython",
+    )
 
 
 def jupyter() -> Finding:
@@ -238,7 +259,7 @@ def installed_extension() -> Path | None:
 
 def labextension() -> Finding:
     use = "drawing results in JupyterLab and Notebook (static HTML shows without it)"
-    again = "pip install --force-reinstall --no-deps tileworkbench, with PyPI and npm's registry reachable"
+    again = f"{sys.executable} -m pip install --force-reinstall --no-deps '{origin()}', with npm's registry reachable"
     folder = installed_extension()
     if folder is None:
         return Finding("JupyterLab extension", "missing", "not installed", use, again)

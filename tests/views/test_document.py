@@ -110,14 +110,11 @@ def test_a_diagnostic_counts_utf16_units() -> None:
     linecache.cache["cell-utf16"] = (len(line), None, [line + "\n"], "cell-utf16")
     start = line.index("name")
     error = ShapeError("found", rule="rule", fix="fix", loc=Loc("cell-utf16", 1, start, 1, start + 4))
-    found = Diagnostic.of(error)
+    found, note = Diagnostic.of(error.note("seen here", None))
     units = line.encode("utf-16-le")
     assert units[2 * found.col : 2 * found.end_col].decode("utf-16-le") == "name"
     assert (found.message, found.hint, found.code) == ("found (rule: rule)", "fix", "shape")
-
-
-def test_an_error_without_a_place_marks_the_first_line() -> None:
-    assert Diagnostic.of(ShapeError("found")).to_json()["line"] == 1
+    assert (note.severity, note.message, note.line, note.heading()) == ("info", "seen here", 0, "info")
 
 
 @pytest.mark.parametrize("document", [full(), hostile()])

@@ -43,7 +43,8 @@ function diagnostic(value) {
   const spec = record(value);
   const severity = SEVERITIES.includes(spec.severity) ? spec.severity : 'error';
   const hint = text(spec.hint, 5000);
-  const said = `line ${integer(spec.line, 1, 1e9, '?')}: ${severity}: ${text(spec.message, 20000)}`;
+  const line = integer(spec.line, 1, 1e9, 0);
+  const said = `${line ? `line ${line}: ` : ''}${severity}: ${text(spec.message, 20000)}`;
   return node('div', 'tw-diagnostic', said + (hint ? `\nfix: ${hint}` : ''));
 }
 

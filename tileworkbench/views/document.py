@@ -7,7 +7,7 @@ this file is its JSON form; `version` grows when that form changes, and readers 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from ..errors import TileError
 from .blocks import Block, Json, Tone, clean
@@ -54,7 +54,8 @@ class CellSource:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A message about a span of the cell. Lines count from 1 with the magic's line, columns from 0 in UTF-16 units."""
+    """A message about a span of the cell, or of another `file`. Lines count from 1 with the magic's line (0: no place is
+    known), columns from 0 in UTF-16 units, as editors count."""
 
     line: int
     col: int
@@ -64,30 +65,21 @@ class Diagnostic:
     severity: Severity = "error"
     hint: str = ""
     code: str = ""
+    file: str = ""
 
     @classmethod
-    def of(cls, error: TileError, severity: Severity = "error") -> Diagnostic:
-        """What an editor marks for an error; without a place it is the first line."""
-        loc = error.loc
-        message = error.found + (f" (rule: {error.rule})" if error.rule else "")
-        if loc is None:
-            return cls(1, 0, 1, 0, message, severity, error.fix, error.code)
-        line = loc.source_line()
-        end_line = max(loc.end_line, loc.line)
-        # Only the first line's text is at hand; a span over several lines keeps its last column as it is.
-        end = max(loc.end_col, loc.col + 1) if end_line == loc.line else loc.end_col
-        end_col = utf16(line, end) if end_line == loc.line else end
-        return cls(loc.line, utf16(line, loc.col), end_line, end_col, message, severity, error.fix, error.code)
+    def of(cls, error: TileError) -> tuple[Diagnostic, ...]:
+        """The error first, then its notes and the calls that led to it."""
+        return tuple(cls(**cast(Json, found)) for found in error.diagnostics())
+
+    def heading(self) -> str:
+        """Severity and place in words, e.g. "line 3: error"."""
+        return f"line {self.line}: {self.severity}" if self.line else self.severity
 
     def to_json(self) -> Json:
         place = {"line": self.line, "col": self.col, "end_line": self.end_line, "end_col": self.end_col}
         words = {"message": clean(self.message), "hint": clean(self.hint), "code": self.code}
-        return {**place, "severity": self.severity, **words}
-
-
-def utf16(line: str, col: int) -> int:
-    """Editors count UTF-16 units: characters beyond U+FFFF count twice. Columns past the text are kept as they are."""
-    return col + sum(1 for char in line[:col] if ord(char) > 0xFFFF)
+        return {"file": clean(self.file), **place, "severity": self.severity, **words}
 
 
 @dataclass(frozen=True)

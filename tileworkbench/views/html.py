@@ -38,7 +38,7 @@ def to_html(document: Document) -> str:
 
 def diagnostic(found: Diagnostic) -> str:
     hint = f"<br>fix: {escape(found.hint)}" if found.hint else ""
-    return f"<div>line {found.line}: {escape(found.severity)}: {escape(found.message)}{hint}</div>"
+    return f"<div>{escape(found.heading())}: {escape(found.message)}{hint}</div>"
 
 
 def section(each: Section, *, first: bool) -> str:

@@ -14,7 +14,7 @@ def to_text(document: Document) -> str:
     verdict = document.verdict
     lines = [clean(document.title), f"{SIGNS[verdict.tone]} {clean(verdict.word)}: {clean(verdict.text)}"]
     for found in document.diagnostics:
-        lines.append(f"line {found.line}: {found.severity}: {clean(found.message)}")
+        lines.append(f"{found.heading()}: {clean(found.message)}")
         lines += [f"  fix: {clean(found.hint)}"] if found.hint else []
     return "\n".join([*lines, *(line for section in document.sections for line in section_lines(section))])
 
