@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tileworkbench import doctor
+from tileworkbench import browser
 
 ROOT = Path(__file__).resolve().parent.parent
 # Chromium alone starts without these, but Node in the wheel links libatomic and pages without a font draw nothing.
@@ -28,7 +28,7 @@ def debian_root() -> bool:
 
 
 def get_browser() -> None:
-    if doctor.find_browser():
+    if browser.find_browser():
         return
     if debian_root():
         run("apt-get", "update", "-qq")
@@ -39,7 +39,7 @@ def get_browser() -> None:
 
 def main(arguments: list[str]) -> int:
     get_browser()
-    print(f"browser: {doctor.find_browser() or 'none, the browser ring is skipped; ' + doctor.BROWSER_FIX}")
+    print(f"browser: {browser.find_browser() or 'none, the browser ring is skipped; ' + browser.FIX}")
     checks = [
         run(sys.executable, "-m", "ruff", "check", "."),
         run(sys.executable, "-m", "mypy"),

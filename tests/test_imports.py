@@ -32,7 +32,9 @@ MAY = {
     "codegen": {*GROUND, *IR},
     "runtime": {*GROUND, "target", "codegen.source"},
     "pipeline": {*GROUND, *IR, "ops", "language", "passes", "codegen", "runtime"},
-    "doctor": {*GROUND, "target", "runtime"},
+    "browser": GROUND,
+    "lab_extension": GROUND,
+    "doctor": {*GROUND, "target", "runtime", "browser", "lab_extension"},
     "jit": {*GROUND, *IR, "language", "codegen.source", "runtime", "simulate", "simulate.tile", "pipeline"},
     "tune": {*GROUND, *IR, "language", "codegen.source", "runtime", "simulate", "simulate.tile", "pipeline", "jit"},
     # A view reads records and never compiles.

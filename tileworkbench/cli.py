@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The commands and their arguments, each with the function that runs it."""
     root = argparse.ArgumentParser(prog="tileworkbench", description="A notebook workbench for GPU tile kernels.")
     commands = root.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser("demo", help="compile, run and check the first tutorial's kernels").set_defaults(run=run_demo)
@@ -54,7 +54,8 @@ def run_doctor(_: argparse.Namespace) -> int:
 
 
 def run_lab(chosen: argparse.Namespace) -> int:
-    if importlib.util.find_spec("jupyterlab") is None:
+    """Opens JupyterLab on a folder and stays until it ends."""
+    if not doctor.has("jupyterlab"):
         raise MissingDependency("JupyterLab is not installed", fix=doctor.install("lab"))
     directory = notebooks(chosen.directory)
     # No token, origin or root option is given: Jupyter's own protection stays as the user configured it.
@@ -78,6 +79,7 @@ def notebooks(directory: Path) -> Path:
 
 
 def run_bench(chosen: argparse.Namespace) -> int:
+    """Runs the benchmarks, which live in a checkout."""
     if not (CHECKOUT / "tests" / "benchmarks" / "__main__.py").is_file():
         raise OptionError(
             "the benchmarks are part of a checkout, not of the installed package", fix="clone the repository"
@@ -86,6 +88,7 @@ def run_bench(chosen: argparse.Namespace) -> int:
 
 
 def run_cache(chosen: argparse.Namespace) -> int:
+    """Says how large the build cache is, or empties it."""
     cache = default()
     stats = cache.stats()
     if stats.path is None:

@@ -85,7 +85,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Diff:
-    """Two texts by lines. What is drawn is computed here: unchanged stretches beyond `context` lines fold to a count."""
+    """Two texts by lines. What is drawn is computed here; unchanged stretches beyond `context` fold to a count."""
 
     before: str
     after: str

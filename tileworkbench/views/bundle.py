@@ -31,6 +31,7 @@ def bundle(document: Document, budget: int = BUDGET) -> dict[str, Any]:
 
 
 def fit(document: Document, form: Callable[[Document], Form], budget: int) -> Form:
+    """The first of ever shorter forms that is within the budget."""
     for length in LENGTHS:
         made = form(document if length is None else shortened(document, length))
         if size(made) <= budget:
@@ -53,6 +54,7 @@ def shortened(document: Document, length: int) -> Document:
 
 
 def shortened_block(block: Block, length: int) -> tuple[Block, ...]:
+    """A block cut to `length` lines or rows, followed by a note of what is missing."""
     match block:
         case Code() if (total := len(block.text.splitlines())) > length:
             lines = "\n".join(block.text.splitlines()[:length])

@@ -54,8 +54,8 @@ class CellSource:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A message about a span of the cell, or of another `file`. Lines count from 1 with the magic's line (0: no place is
-    known), columns from 0 in UTF-16 units, as editors count."""
+    """A message about a span of the cell, or of another `file`. Lines count from 1 with the magic's line (0: no place
+    is known), columns from 0 in UTF-16 units, as editors count."""
 
     line: int
     col: int

@@ -47,6 +47,7 @@ def section(each: Section, *, first: bool) -> str:
 
 
 def block(part: Block) -> str:
+    """One block; its kind decides."""
     match part:
         case Text():
             return f'<p style="white-space:pre-wrap">{escape(part.text)}</p>'
@@ -71,6 +72,7 @@ def caption(text: str) -> str:
 
 
 def code(part: Code) -> str:
+    """Lines of program text, each with its notes."""
     notes: dict[int, list[str]] = {}
     for mark in part.marks:
         notes.setdefault(mark.line, []).append(mark.text)
@@ -88,6 +90,7 @@ def pre(lines: Iterable[str]) -> str:
 
 
 def diff(part: Diff) -> str:
+    """Lines with a sign and, where changed, a ground."""
     lines: list[str] = []
     for sign, content in part.runs:
         if isinstance(content, int):
@@ -101,6 +104,7 @@ def diff(part: Diff) -> str:
 
 
 def table(part: Table) -> str:
+    """A table whose columns of numbers are aligned to the right."""
     aligned = ["right" if right else "left" for right in part.numeric()]
 
     def row(tag: str, cells: Iterable[str]) -> str:
@@ -113,6 +117,7 @@ def table(part: Table) -> str:
 
 
 def bars(part: Bars) -> str:
+    """A table with a coloured rule in each row."""
     drawn = part.drawn()
     longest = max((bar["value"] or 0.0 for bar in drawn), default=0.0) or 1.0
     rows = []

@@ -24,6 +24,7 @@ def joined(name: str) -> str:
 
 
 def visit(name: str, order: list[str]) -> None:
+    """Adds a module to `order`, after all that it imports."""
     for imported in IMPORT.finditer(source(name)):
         visit(imported[2], order)
     if name not in order:
@@ -35,6 +36,7 @@ def source(name: str) -> str:
 
 
 def wrapped(name: str) -> str:
+    """A module as a constant that holds its exports."""
     text = source(name)
     names = ", ".join(EXPORT.findall(text))
     body = IMPORT.sub(lambda found: f"const {{{found[1]}}} = module_{found[2]};", text)

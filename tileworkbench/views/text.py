@@ -20,6 +20,7 @@ def to_text(document: Document) -> str:
 
 
 def section_lines(section: Section) -> list[str]:
+    """A heading and the lines of its blocks."""
     title = clean(section.title)
     lines = ["", title, "─" * len(title)]
     for block in section.blocks:
@@ -28,6 +29,7 @@ def section_lines(section: Section) -> list[str]:
 
 
 def block_lines(block: Block) -> list[str]:
+    """One block; its kind decides."""
     match block:
         case Text():
             return clean(block.text).splitlines()
@@ -51,6 +53,7 @@ def caption(text: str) -> list[str]:
 
 
 def code_lines(block: Code) -> list[str]:
+    """Indented program text, notes behind their lines."""
     notes: dict[int, str] = {}
     for mark in block.marks:
         notes[mark.line] = "; ".join(filter(None, (notes.get(mark.line, ""), clean(mark.text))))
@@ -59,6 +62,7 @@ def code_lines(block: Code) -> list[str]:
 
 
 def diff_lines(block: Diff) -> list[str]:
+    """Lines with their sign in the first column."""
     lines: list[str] = []
     for sign, content in block.runs:
         if isinstance(content, int):
@@ -69,6 +73,7 @@ def diff_lines(block: Diff) -> list[str]:
 
 
 def table_lines(block: Table) -> list[str]:
+    """Columns padded to their widest cell."""
     rows = [[clean(column) for column in block.columns], *([shown(value) for value in row] for row in block.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(block.columns))]
     right = block.numeric()
@@ -81,6 +86,7 @@ def table_lines(block: Table) -> list[str]:
 
 
 def bar_lines(block: Bars) -> list[str]:
+    """One line a bar, on one scale."""
     drawn = block.drawn()
     longest = max((bar["value"] or 0.0 for bar in drawn), default=0.0) or 1.0
     width = max((len(bar["label"]) for bar in drawn), default=0)
