@@ -292,14 +292,19 @@ def as_expr(value: Value, like: DType | None = None) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, (bool, int, float)):
-        if like is not None and (like.is_float or (like.is_int and not isinstance(value, float))):
-            return const(value, like)
-        return const(value)
+        return const(value, like if like is not None and _holds(like, value) else None)
     if hasattr(value, "item"):  # a NumPy scalar
         return as_expr(value.item(), like)
     raise LanguageError(
         f"{type(value).__name__} is not a scalar value", rule="an expression takes numbers and tile values", fix=""
     )
+
+
+def _holds(to: DType, value: int | float) -> bool:
+    """Floats take any number; integers those of their width, unsigned ones the patterns of negative numbers too."""
+    if to.is_float or not to.is_int or isinstance(value, float):
+        return to.is_float
+    return -(1 << to.bits - 1) <= value < (1 << to.bits - (to.kind == "int"))
 
 
 def promote(a: DType, b: DType) -> DType:
@@ -371,6 +376,8 @@ def binary(op: str, a: Value, b: Value) -> Expr:
     if op in _DIVISIONS and isinstance(y, Const) and y.value == 0:
         raise ShapeError("division by the constant zero", rule="the divisor is not 0", fix="", loc=loc)
     if isinstance(x, Const) and isinstance(y, Const) and not to.is_float:
+        if op in ("shl", "shr"):
+            return _shift(op, x, y, to, loc)
         if op in _FOLD:
             return const(_FOLD[op](x.value, y.value), to)
     if to.is_int:
@@ -387,6 +394,13 @@ def binary(op: str, a: Value, b: Value) -> Expr:
             if x.value == 0 and op in ("mul", "and", "shl", "shr", *_DIVISIONS):
                 return const(0, to)
     return Binary(op, x, y, dtype=to, loc=loc)
+
+
+def _shift(op: str, x: Const, y: Const, to: DType, loc: Any) -> Expr:
+    """Python's shift; more places than the type has bits give what all its bits gone would give."""
+    if y.value < 0:
+        raise ShapeError(f"a shift by {y.value}", rule="shift counts are not negative", fix="", loc=loc)
+    return const(_FOLD[op](x.value, min(int(y.value), to.bits)), to)
 
 
 def compare(op: str, a: Value, b: Value) -> Expr:
@@ -443,6 +457,13 @@ def maximum(a: Value, b: Value) -> Expr:
 
 
 def ceildiv(a: Value, b: Value) -> Expr:
+    """The quotient rounded up. A divisor that is no constant is taken to be positive."""
+    x, y, to = operands(a, b)
+    if isinstance(y, Const) and to.is_int and y.value != 0:
+        if isinstance(x, Const):
+            return const(-(-x.value // y.value), to)  # type: ignore[operator]
+        if y.value < 0:
+            return unary("neg", binary("floordiv", x, -y.value))
     return binary("floordiv", binary("add", a, binary("sub", b, 1)), b)
 
 
