@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Fault(SimulationError):
-    """A fault of a thread kernel. `kind` is a stable word for tests and views; `other` is the second statement of a
-    race (a SimulationError has one place only; this is the other)."""
+    """A fault of a thread kernel. `kind` is a stable word for tests and views; `other` is the place of the
+    second statement of a race, which a note of the error shows too."""
 
     def __init__(self, found: str, kind: str, *, rule: str, fix: str, loc: Loc | None, other: Loc | None) -> None:
         super().__init__(found, rule=rule, fix=fix, loc=loc)
@@ -34,7 +34,10 @@ def fault(
         where = f" ({threads_text(w, lanes)} of block {w.block.text})"
     place = at.loc if at is not None else None
     found = f"{describe(at)}: {found}{where}" if at is not None else f"{found}{where}"
-    return Fault(found, kind, rule=rule, fix=fix, loc=place, other=other.loc if other is not None else None)
+    made = Fault(found, kind, rule=rule, fix=fix, loc=place, other=other.loc if other is not None else None)
+    if other is not None:
+        made.note(f"the other statement: {describe(other)}", other.loc)
+    return made
 
 
 def threads_text(w: Warp, lanes: Any = None) -> str:

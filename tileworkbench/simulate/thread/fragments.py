@@ -63,8 +63,8 @@ def fragments(atom: str, width: int) -> Fragments:
         return _mfma(m, n, k)
     if (m, n, k) == (8, 8, 4) and width == 8:
         return _mma_double()
-    if m == 16 and n == 8:
-        return _mma(k, width)
+    if m in (8, 16) and n == 8 and width < 8:
+        return _mma(m, k, width)
     raise InternalError(f"the thread machine has no operand table for {atom!r}")
 
 
@@ -72,18 +72,18 @@ def _grid(registers: int, lanes: int) -> tuple[Array, Array]:
     return np.arange(registers)[:, None], np.arange(lanes)[None, :]
 
 
-def _mma(k: int, width: int) -> Fragments:
-    """mma.sync m16n8kK. A 32-bit register holds `packed` neighbours along k (PTX, matrix fragments of mma)."""
-    packed = 4 // width
-    count = 16 * k // 32
-    i, lane = _grid(count, 32)
+def _mma(m: int, k: int, width: int) -> Fragments:
+    """mma.sync m8n8kK and m16n8kK. A 32-bit register holds `packed` neighbours along k; registers go down by 8 rows
+    first, then along k (PTX, matrix fragments of mma)."""
+    packed, halves = 4 // width, m // 8
+    i, lane = _grid(m * k // 32, 32)
     reg, sub = i // packed, i % packed
-    a = _operand(16, k, lane // 4 + 8 * (reg % 2), lane % 4 * packed + 4 * packed * (reg // 2) + sub)
+    a = _operand(m, k, lane // 4 + 8 * (reg % halves), lane % 4 * packed + 4 * packed * (reg // halves) + sub)
     i, lane = _grid(8 * k // 32, 32)
     reg, sub = i // packed, i % packed
     b = _operand(k, 8, lane % 4 * packed + 4 * packed * reg + sub, lane // 4 + 0 * i)
-    i, lane = _grid(4, 32)
-    return Fragments(a, b, _operand(16, 8, lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2))
+    i, lane = _grid(m * 8 // 32, 32)
+    return Fragments(a, b, _operand(m, 8, lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2))
 
 
 def _mma_double() -> Fragments:

@@ -1,4 +1,4 @@
-"""Rows that move data between registers and memory: LoadMem, StoreMem, AtomicMem, LdMatrix, StMatrix."""
+"""Rows that move data between registers and memory: LoadMem, StoreMem,  and AtomicMem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.instr import AtomicMem, LdMatrix, LoadMem, Reg, StMatrix, StoreMem
+from ...ir.instr import AtomicMem, LoadMem, Reg, StoreMem
 from . import scalars
 from .faults import fault
 from .memory import Space, predicate, resolver
@@ -132,66 +132,6 @@ def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
         values = np.ascontiguousarray(rf.data[first : first + count, lanes].T)
         known = np.repeat(rf.defined[first : first + count, lanes].T, width, axis=1)
         write_bytes(w, space, lanes, base, values.view(np.uint8), known, number)
-
-    return run
-
-
-# --- 8×8 matrices -----------------------------------------------------------------------------------------------------
-def _rows_of(w: Warp, where: Any, num: int) -> tuple[Space, Array]:
-    """The addresses of the num × 8 matrix rows, from the first 8·num lanes."""
-    if not w.full or w.lanes != 32:
-        raise fault(w, "divergent", "a matrix load or store by part of a warp", rule="all 32 lanes execute it together")
-    return where(w, np.arange(8 * num))
-
-
-def ldmatrix(p: Program, s: LdMatrix) -> Callable[[Warp], None]:
-    if s.num not in (1, 2, 4) or s.dst.count != 2 * s.num or s.dst.buffer.dtype.bytes != 2:
-        raise InternalError("LdMatrix takes 1, 2 or 4 matrices and 2 elements of 16 bits a matrix and lane", loc=s.loc)
-    find, where, number = registers(p, s.dst, True), resolver(p, s.src, 16), p.number(s)
-    num, container = s.num, s.dst.buffer.dtype.numpy
-
-    def run(w: Warp) -> None:
-        rf, first = find(w)
-        space, base = _rows_of(w, where, num)
-        units = space.units(base, 16)
-        mark(w, space, np.arange(8 * num), units, number, False)
-        values = np.ascontiguousarray(space.read(base, 16)).view(container)
-        known = space.element_defined(units, 8, 2)
-        rf.data[first : first + 2 * num] = _to_lanes(values, num, s.transposed)
-        rf.defined[first : first + 2 * num] = _to_lanes(known, num, s.transposed)
-
-    return run
-
-
-def _to_lanes(rows: Array, num: int, transposed: bool) -> Array:
-    """(8·num, 8) matrix elements → (2·num registers, 32 lanes): lane l holds row l/4, columns 2(l%4) and the next."""
-    matrices = rows.reshape(num, 8, 8)
-    if transposed:
-        matrices = matrices.transpose(0, 2, 1)
-    return matrices.reshape(num, 8, 4, 2).transpose(0, 3, 1, 2).reshape(2 * num, 32)
-
-
-def _from_lanes(held: Array, num: int, transposed: bool) -> Array:
-    matrices = held.reshape(num, 2, 8, 4).transpose(0, 2, 3, 1).reshape(num, 8, 8)
-    if transposed:
-        matrices = matrices.transpose(0, 2, 1)
-    return np.ascontiguousarray(matrices.reshape(num * 8, 8))
-
-
-def stmatrix(p: Program, s: StMatrix) -> Callable[[Warp], None]:
-    if s.num not in (1, 2, 4) or s.src.count != 2 * s.num or s.src.buffer.dtype.bytes != 2:
-        raise InternalError("StMatrix takes 1, 2 or 4 matrices and 2 elements of 16 bits a matrix and lane", loc=s.loc)
-    find, where, number = registers(p, s.src, False), resolver(p, s.dst, 16), p.number(s)
-    num = s.num
-
-    def run(w: Warp) -> None:
-        rf, first = find(w)
-        space, base = _rows_of(w, where, num)
-        values = _from_lanes(rf.data[first : first + 2 * num], num, s.transposed)
-        known = np.repeat(_from_lanes(rf.defined[first : first + 2 * num], num, s.transposed), 2, axis=1)
-        # The rows are written by the lanes that hold their elements; the row's address lane stands for them, as nothing
-        # but a warp-wide barrier can order them anyway.
-        write_bytes(w, space, np.arange(8 * num), base, values.view(np.uint8), known, number)
 
     return run
 

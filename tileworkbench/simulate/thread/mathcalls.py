@@ -1,4 +1,9 @@
-"""Mathematical functions of expressions, by name, computed in float32 (float64 for float64) and rounded."""
+"""Mathematical functions of expressions: every row of the IR's table on values of the machine.
+
+Functions of floats are computed in float64 (in float32 where NumPy's own is as good) and rounded once to the operand's
+type, which for a type below float32 means through float32, as the device does. The hardware's approximations are
+computed like the precise functions: the thread machine judges order and data flow, not the last bits.
+"""
 
 from __future__ import annotations
 
@@ -9,85 +14,120 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
+from ...ir.dtype import DType
 from ...ir.expr import Call
+from ...ir.mathfn import math_fn
 from . import scalars
 
-_vector_erf = np.vectorize(math.erf, otypes=[np.float64])
+Fn = Callable[..., Any]
 
-_FLOAT: dict[str, Callable[..., Any]] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "exp10": lambda x: np.power(10.0, x.astype(np.float64)),
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x.astype(np.float64)),
-    "rcp": np.reciprocal,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
+
+def _each(fn: Callable[[float], float]) -> Fn:
+    return np.vectorize(fn, otypes=[np.float64])
+
+
+def _gamma(x: float) -> float:
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf if math.isfinite(x) or x == math.inf else math.nan
+
+
+_DOUBLE: dict[str, Fn] = {
+    **{name: getattr(np, name) for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh",
+        "tanh", "floor", "ceil", "trunc", "rint", "fmod", "copysign", "hypot",
+    )},
+    "exp10": lambda x: np.power(10.0, x),
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rcp": lambda x: 1.0 / x,
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
     "atan2": np.arctan2,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x.astype(np.float64))),
-    "erf": _vector_erf,
-    "floor": np.floor,
-    "ceil": np.ceil,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _each(math.erf),
+    "erfc": _each(math.erfc),
+    "lgamma": _each(_gamma),
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "pow": np.power,
     "round": np.rint,
     "nearbyint": np.rint,
-    "trunc": np.trunc,
-    "fabs": np.abs,
     "abs": np.abs,
-    "pow": np.power,
-    "fmod": np.fmod,
-    "copysign": np.copysign,
-    "fmin": np.fmin,
-    "fmax": np.fmax,
-    "max": np.fmax,
     "min": np.fmin,
-    # One rounding: the product of two float32 is exact in float64, and the sum is rounded there once more at most.
-    "fma": lambda a, b, c: a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64),
-}
-_TESTS: dict[str, Callable[[Any], Any]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
+    "max": np.fmax,
+    # The product of two float32 is exact in float64; for float64 operands this rounds twice.
+    "fma": lambda a, b, c: a * b + c,
+    "ldexp": lambda x, n: x * np.exp2(n),
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "fdiv": np.divide,
+    "frcp": lambda x: 1.0 / x,
+    "fsqrt": np.sqrt,
+    "frsqrt": lambda x: 1.0 / np.sqrt(x),
+    "fmaf": lambda a, b, c: a * b + c,
+}  # fmt: skip
+_TESTS: dict[str, Fn] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
 
 
-def _popcount(x: Any) -> Any:
-    return np.bitwise_count(x) if isinstance(x, np.ndarray) else int(x).bit_count()
+def call(e: Call) -> Fn:
+    """The function of a Call. InternalError for one that the IR's table does not have."""
+    row = math_fn(e.fn)
+    operand = e.args[0].dtype
+    if row.kind == "test":
+        test = _TESTS[row.name]
+        return lambda x: test(x.astype(np.float64))
+    if row.kind == "bits":
+        return _bits(row.name, operand, e.dtype)
+    if row.name == "nextafter":
+        return lambda x, y: np.nextafter(x, y)
+    mode, name = "rn", row.name.removeprefix("__").removeprefix("fast_")
+    if name.startswith("ieee_"):
+        name = name.removeprefix("ieee_")
+        name, mode = name.rsplit("_", 1) if "_" in name else (name, "rn")
+    if name not in _DOUBLE:
+        raise InternalError(f"the thread machine has no meaning for the function {e.fn!r}")
+    fn, back = _DOUBLE[name], _rounded(e.dtype, mode)
+    return lambda *args: back(fn(*[np.asarray(a).astype(np.float64) for a in args]))
 
 
-def _clz32(x: Any) -> Any:
-    bits = np.asarray(x).astype(np.int64) & 0xFFFFFFFF
-    found = 32 - np.ceil(np.log2(bits + 1)).astype(np.int32)
-    return found if np.ndim(x) else int(found)
+def _rounded(dtype: DType, mode: str) -> Fn:
+    """A float64 result as a value of `dtype`. Directed modes step from the nearest value where that lies beyond."""
+    back, via = scalars.rounder(dtype), scalars.computed_as(dtype)
+
+    def nearest(exact: Any) -> Any:
+        return back(np.asarray(exact).astype(via))[()]
+
+    if mode == "rn":
+        return nearest
+
+    def directed(exact: Any) -> Any:
+        near = np.asarray(nearest(exact))
+        toward = {"ru": np.inf, "rd": -np.inf}.get(mode, 0.0)
+        wide = near.astype(np.float64)
+        beyond = {"ru": wide < exact, "rd": wide > exact}.get(mode, np.abs(wide) > np.abs(exact))
+        return np.where(beyond, np.nextafter(near, near.dtype.type(toward)), near).astype(near.dtype)[()]
+
+    return directed
 
 
-_INT: dict[str, Callable[..., Any]] = {"popcount": _popcount, "clz": _clz32}
+def _bits(name: str, operand: DType, result: DType) -> Fn:
+    width, mask = operand.bits, (1 << operand.bits) - 1
 
+    def one(x: Any) -> int:
+        held = int(x) & mask
+        if name == "popcount":
+            return held.bit_count()
+        if name == "clz":
+            return width - held.bit_length()
+        return (held & -held).bit_length()  # ffs
 
-def call(e: Call) -> Callable[..., Any]:
-    """The function of a Call on values of the machine."""
-    name = e.fn.removeprefix("fast_").removeprefix("__").removesuffix("f") if e.fn not in _FLOAT else e.fn
-    if e.args and e.args[0].dtype.is_float:
-        to = scalars.computed_as(e.args[0].dtype)
-        if name in _TESTS:
-            test = _TESTS[name]
-            return lambda x: test(x.astype(to))
-        if name in _FLOAT:
-            fn, back = _FLOAT[name], scalars.rounder(e.dtype)
-            return lambda *args: back(np.asarray(fn(*[a.astype(to) for a in args])).astype(to)[()])
-    elif name in _INT:
-        fn = _INT[name]
-        container = e.dtype.numpy
-        return lambda *args: _as_int(fn(*args), container)
-    raise InternalError(f"the thread machine has no meaning for the function {e.fn!r}")
+    def run(x: Any) -> Any:
+        if not isinstance(x, np.ndarray):
+            return one(x)
+        return np.array([one(v) for v in x.tolist()], dtype=result.numpy)
 
-
-def _as_int(value: Any, container: Any) -> Any:
-    return value.astype(container) if isinstance(value, np.ndarray) else int(value)
+    return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir import instr as i
-from . import copies, groups, lanes, loadstore, tensor, tma, waits, wgmma
+from . import copies, groups, lanes, loadstore, matrices, tensor, tma, waits, wgmma
 from .flow import FLOW, PLAIN, POINT
 from .program import Maker
 
@@ -11,8 +11,8 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.LoadMem: (POINT, loadstore.load),
     i.StoreMem: (POINT, loadstore.store),
     i.AtomicMem: (POINT, loadstore.atomic),
-    i.LdMatrix: (POINT, loadstore.ldmatrix),
-    i.StMatrix: (POINT, loadstore.stmatrix),
+    i.LdMatrix: (POINT, matrices.ldmatrix),
+    i.StMatrix: (POINT, matrices.stmatrix),
     i.Shuffle: (PLAIN, lanes.shuffle),
     i.Vote: (PLAIN, lanes.vote),
     i.Mma: (PLAIN, tensor.mma),
