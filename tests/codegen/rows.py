@@ -335,7 +335,7 @@ def calls(f: Frame, table: dict[str, tuple[str, str]]) -> Rows:
         out += [I.LoadMem(run(r, i, 1), addr(f.tensor(dtype), THREAD)) for i in range(3)]
         for fn, texts in table.items():
             text = texts[1 if dtype is F64 else 0]
-            if not text or (fn in INTEGER and dtype.is_float):
+            if not text or fn in INTEGER:
                 continue
             args = tuple(Load(r, (const(i),)) for i in range(3) if f"{{{i}}}" in text)
             if fn == "ldexp":
@@ -343,6 +343,10 @@ def calls(f: Frame, table: dict[str, tuple[str, str]]) -> Rows:
             truth = fn.startswith("is")
             d = f.reg(1, DTYPES["bool"] if truth else dtype)
             out.append(Store(d, (const(0),), Call(fn, args, dtype=d.dtype)))
+    for name in ("int8", "uint16", "int32", "uint64"):
+        r = f.reg(1, DTYPES[name])
+        out.append(I.LoadMem(run(r), addr(f.tensor(r.dtype), THREAD)))
+        out += [Store(f.reg(1, INT32), (const(0),), Call(fn, (Load(r, (const(0),)),), dtype=INT32)) for fn in INTEGER]
     return out
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from ..errors import InternalError
-from ..ir.dtype import FLOAT32, DType
+from ..ir.arith import Facts
+from ..ir.dtype import DTYPES, FLOAT32, DType
 from ..ir.expr import Binary, Bitcast, Buffer, Call, Cast, Compare, Const, Expr, Load, Select, Special, Unary, Var
 from .convert import convert
 from .literal import literal
 from .scalar import SIGN_BIT, SOFT, ctype, is_soft
-from .signs import non_negative
 
 PRIMARY, UNARY, COND = 16, 14, 3
 _LEVEL = {"mul": 13, "div": 13, "truncdiv": 13, "truncmod": 13, "add": 12, "sub": 12, "shl": 11, "shr": 11,
@@ -39,7 +39,7 @@ class ExprPrinter:
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
         self.scalars: set[Buffer] = set()  # private buffers of one element: plain variables
-        self.known: set[Var] = set()  # variables that are certainly not negative
+        self.facts = Facts()  # ranges of the variables in force
 
     def use(self, name: str) -> str:
         raise NotImplementedError
@@ -71,6 +71,10 @@ class ExprPrinter:
         for extent, i in zip(buffer.shape[1:], indices[1:], strict=True):
             flat = flat * extent + i
         return f"{name}[{self.expr(flat)}]"
+
+    def non_negative(self, e: Expr) -> bool:
+        """Whether `e` is certainly not below zero, so that floor and truncating division agree."""
+        return e.dtype.kind in ("uint", "bool") or self.facts.range(e)[0] >= 0
 
     def as_float(self, e: Expr) -> str:
         """`e` of a soft type as an argument of float type."""
@@ -162,7 +166,7 @@ def _floor(p: ExprPrinter, e: Binary) -> Text:
     if power >= 0 and e.b.value == 1 << power:  # shifts and masks round towards minus infinity for either sign
         a = p.expr(e.a, UNARY)
         return (f"{a} >> {power}", _LEVEL["shr"]) if e.op == "floordiv" else (f"{a} & {e.b.value - 1}", _LEVEL["and"])
-    if non_negative(e.a, p.known) and non_negative(e.b, p.known):
+    if p.non_negative(e.a) and p.non_negative(e.b):
         return _wrap(p, e.dtype, *_infix(p, "truncdiv" if e.op == "floordiv" else "truncmod", e.a, e.b))
     return f"{p.use('tw_' + e.op)}<{ctype(e.dtype)}>({p.expr(e.a)}, {p.expr(e.b)})", PRIMARY
 
@@ -195,7 +199,15 @@ def _bitcast(p: ExprPrinter, e: Bitcast) -> Text:
 
 
 def _call(p: ExprPrinter, e: Call) -> Text:
-    return _math(p, e.fn, e.args, e)
+    return _bits(p, e) if e.fn in ("popcount", "clz", "ffs") else _math(p, e.fn, e.args, e)
+
+
+def _bits(p: ExprPrinter, e: Call) -> Text:
+    """Counts of bits are of the operand's own width; it enters without a sign, so that widening adds only zeros."""
+    dtype = e.args[0].dtype
+    unsigned = ctype(DTYPES[f"uint{dtype.bits}"])
+    text = _function(p, e.fn, dtype, e).format(f"({unsigned})({p.expr(e.args[0])})")
+    return (f"{text} - {32 - dtype.bits}", _LEVEL["sub"]) if e.fn == "clz" and dtype.bits < 32 else (text, PRIMARY)
 
 
 def _math(p: ExprPrinter, fn: str, args: tuple[Expr, ...], e: Expr) -> Text:

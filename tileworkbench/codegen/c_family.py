@@ -5,6 +5,7 @@ A dialect subclasses `Printer` with its tables: `rows` (instruction class → fu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from typing import Any, ClassVar
@@ -62,7 +63,11 @@ class Printer(ExprPrinter):
                 self.names[item] = self.namer.fresh(item.name)
         self.shown = self._shown()
         self.map_names = {m.name: self.namer.fresh(m.name) for m in k.maps}
-        self.known |= {*k.symbols(), *k.block_vars, *k.thread_vars}
+        for var in (*k.symbols(), *k.thread_vars):  # sizes and indices
+            self.facts.ranges[var] = (0, math.inf)
+        for var, extent in zip(k.block_vars, k.grid, strict=False):
+            self.facts.ranges[var] = (0, extent - 1 if isinstance(extent, int) else math.inf)
+        self.facts.ranges["thread"] = (0, self.launch_threads - 1)
 
     def _shown(self) -> dict[Any, str]:
         """Names of parameters and symbols in the launcher's records: the user's own, unless two are equal or odd."""
@@ -72,13 +77,12 @@ class Printer(ExprPrinter):
             found[item] = item.name if plain else self.names[item]
         return found
 
-    def bind(self, var: Var, is_non_negative: bool = False) -> str:
+    def bind(self, var: Var, low: float = -math.inf, high: float = math.inf) -> str:
         """A new C name for a variable that is declared here, in force to the end of the enclosing body. The same
         variable may be declared again: clones of a loop's body share theirs."""
         self._scope.setdefault(var, self.names.get(var))
         self.names[var] = self.namer.fresh(var.name)
-        if is_non_negative:
-            self.known.add(var)
+        self.facts.ranges[var] = (low, high)
         return self.names[var]
 
     def map_name(self, name: str) -> str:

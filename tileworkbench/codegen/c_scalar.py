@@ -117,7 +117,7 @@ def fp8_functions() -> dict[str, Function]:
 
 
 _ONE = ("exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-        "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "trunc", "round",
+        "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "floor", "ceil", "trunc", "round",
         "nearbyint", "rint")  # fmt: skip
 _TWO = ("atan2", "pow", "fmod", "copysign", "hypot", "nextafter")
 

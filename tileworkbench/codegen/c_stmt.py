@@ -14,12 +14,11 @@ from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
 from .c_family import Printer
 from .names import comment
 from .scalar import ctype, piece
-from .signs import non_negative
 
 
 def _let(p: Printer, s: Let) -> None:
     value = p.expr(s.value)
-    name = p.bind(s.var, non_negative(s.value, p.known))
+    name = p.bind(s.var, *p.facts.range(s.value))
     p.line(f"const {ctype(s.var.dtype)} {name} = {value};")
 
 
@@ -32,7 +31,7 @@ def _store(p: Printer, s: Store) -> None:
 
 def _loop(p: Printer, s: For) -> None:
     start, stop = p.expr(s.start), _fixed(p, s.stop, s.var)
-    name = p.bind(s.var, non_negative(s.start, p.known) and not _falls(s.step))
+    name = p.bind(s.var, *p.facts.with_loop(s.var, s.start, s.stop, s.step).ranges[s.var])
     kind = ctype(s.var.dtype)
     test = f"{name} {'>' if _falls(s.step) else '<'} {stop}"
     step = f"++{name}" if isinstance(s.step, Const) and s.step.value == 1 else f"{name} += {p.expr(s.step)}"

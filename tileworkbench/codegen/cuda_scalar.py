@@ -93,30 +93,29 @@ def functions(target: Target) -> dict[str, Function]:
     return found
 
 
-_ROUND = {f"ieee_{name}_{mode}": (f"__f{fn}_{mode}({args})", f"__d{fn}_{mode}({args})")
-          for name, fn, args in (("add", "add", "{0}, {1}"), ("sub", "sub", "{0}, {1}"), ("mul", "mul", "{0}, {1}"),
-                                 ("fdiv", "div", "{0}, {1}"), ("frcp", "rcp", "{0}"), ("fsqrt", "sqrt", "{0}"))
-          for mode in ("rn", "rz", "ru", "rd")}  # fmt: skip
-_FAST = {
-    f"fast_{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
+_MODES = ("rn", "rz", "ru", "rd")
+_ROUND = {
+    f"ieee_{name}_{mode}": (f"__f{fn}_{mode}({args})", f"__d{fn}_{mode}({args})")
+    for name, fn, args in (("add", "add", "{0}, {1}"), ("sub", "sub", "{0}, {1}"), ("mul", "mul", "{0}, {1}"),
+                           ("fdiv", "div", "{0}, {1}"), ("frcp", "rcp", "{0}"), ("fsqrt", "sqrt", "{0}"))
+    for mode in _MODES
+}  # fmt: skip
+_FMA = {f"ieee_fmaf_{m}": (f"__fmaf_{m}({{0}}, {{1}}, {{2}})", f"__fma_{m}({{0}}, {{1}}, {{2}})") for m in _MODES}
+_FAST = {f"__{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")}
+_APPROX = {"__exp2": "ex2.approx.ftz.f32", "fast_rcp": "rcp.approx.ftz.f32", "fast_tanh": "tanh.approx.f32"}
+_FUNCTIONS |= {
+    f"tw_{name.strip('_')}_approx": _asm(f"float tw_{name.strip('_')}_approx(float x)", "float", f"{ptx} %0, %1;", "f", '"f"(x)')
+    for name, ptx in _APPROX.items()
 }
 
 MATH: dict[str, tuple[str, str]] = {
-    **math_rows(),
-    **_ROUND,
-    **{f"ieee_{n}": _ROUND[f"ieee_{n}_rn"] for n in ("add", "sub", "mul", "fdiv", "frcp", "fsqrt")},
-    **{
-        f"ieee_fmaf_{m}": (f"__fmaf_{m}({{0}}, {{1}}, {{2}})", f"__fma_{m}({{0}}, {{1}}, {{2}})")
-        for m in ("rn", "rz", "ru", "rd")
-    },
-    "ieee_fmaf": ("__fmaf_rn({0}, {1}, {2})", "__fma_rn({0}, {1}, {2})"),
+    **math_rows(), **_ROUND, **_FMA, **_FAST,
+    **{name: (f"tw_{name.strip('_')}_approx({{0}})", "") for name in _APPROX},
     "ieee_frsqrt": ("__frsqrt_rn({0})", ""),
-    **_FAST,
-    **{f"__{name.removeprefix('fast_')}": row for name, row in _FAST.items()},
-    "fast_rcp": ("__frcp_rn({0})", ""),
     "popcount": ("__popc({0})", "__popcll({0})"),
-    "clz": ("__clz((int)({0}))", "__clzll((long long)({0}))"),
-    "ffs": ("__ffs((int)({0}))", "__ffsll((long long)({0}))"),
+    "clz": ("__clz({0})", "__clzll({0})"),
+    "ffs": ("__ffs({0})", "__ffsll({0})"),
     "rsqrt": ("rsqrtf({0})", "rsqrt({0})"),
     "exp10": ("exp10f({0})", "exp10({0})"),
-}
+    "lgamma": ("lgammaf({0})", "lgamma({0})"),
+}  # fmt: skip
