@@ -33,7 +33,16 @@ def row(kind: type) -> Callable[[Any], Any]:
 @row(I.LoadMem)
 def loads(f: Frame, t: Target) -> Rows:
     out: Rows = []
-    for dtype, count in ((U8, 1), (U8, 2), (FLOAT16, 1), (FLOAT16, 2), (FLOAT16, 4), (FLOAT16, 8), (FLOAT32, 4), (F64, 2)):
+    for dtype, count in (
+        (U8, 1),
+        (U8, 2),
+        (FLOAT16, 1),
+        (FLOAT16, 2),
+        (FLOAT16, 4),
+        (FLOAT16, 8),
+        (FLOAT32, 4),
+        (F64, 2),
+    ):
         g, s = f.tensor(dtype), f.shared(512, dtype)
         for cache in ("", "cg", "cs", "nc"):
             out.append(I.LoadMem(run(f.reg(count, dtype)), addr(g, THREAD * count), cache=cache))
@@ -46,7 +55,16 @@ def loads(f: Frame, t: Target) -> Rows:
 @row(I.StoreMem)
 def stores(f: Frame, t: Target) -> Rows:
     out: Rows = []
-    for dtype, count in ((U8, 1), (U8, 2), (FLOAT16, 1), (FLOAT16, 2), (FLOAT16, 4), (FLOAT16, 8), (FLOAT32, 4), (F64, 2)):
+    for dtype, count in (
+        (U8, 1),
+        (U8, 2),
+        (FLOAT16, 1),
+        (FLOAT16, 2),
+        (FLOAT16, 4),
+        (FLOAT16, 8),
+        (FLOAT32, 4),
+        (F64, 2),
+    ):
         g, s, r = f.tensor(dtype), f.shared(512, dtype), f.reg(count, dtype)
         out.append(I.LoadMem(run(r), addr(g, THREAD * count)))
         for cache in ("", "cg", "cs"):
@@ -60,12 +78,18 @@ def atomics(f: Frame, t: Target) -> Rows:
     out: Rows = []
     for name in ("int32", "uint32", "int64", "uint64", "float32", "float64", "float16", "bfloat16"):
         dtype = DTYPES[name]
-        ops = ("add", "max", "min", "exch") if dtype.is_float else ("add", "max", "min", "and", "or", "xor", "exch", "cas")
+        ops = (
+            ("add", "max", "min", "exch")
+            if dtype.is_float
+            else ("add", "max", "min", "and", "or", "xor", "exch", "cas")
+        )
         for space in (f.tensor(dtype), f.shared(512, dtype)):
             for op in ops:
                 r, old = f.reg(2, dtype), f.reg(1, dtype)
                 out.append(I.AtomicMem(op, addr(space, THREAD), run(r, 0, 2 if op == "cas" else 1)))
-                out.append(I.AtomicMem(op, addr(space, THREAD), run(r, 0, 1), run(old), pred=THREAD < 3, order="acq_rel"))
+                out.append(
+                    I.AtomicMem(op, addr(space, THREAD), run(r, 0, 1), run(old), pred=THREAD < 3, order="acq_rel")
+                )
     for dtype, count in ((FLOAT16, 2), (BF16, 2), (FLOAT32, 2), (FLOAT32, 4)):
         r, old = f.reg(count, dtype), f.reg(count, dtype)
         g = f.tensor(dtype)
@@ -126,7 +150,8 @@ def mmas(f: Frame, t: Target) -> Rows:
     return out
 
 
-WGMMA_TYPES = (("float16", "float16", "float32"), ("float16", "float16", "float16"), ("bfloat16", "bfloat16", "float32"),
+WGMMA_TYPES = (("float16", "float16", "float32"), ("float16", "float16", "float16"),
+               ("bfloat16", "bfloat16", "float32"),
                ("tfloat32", "tfloat32", "float32"), ("float8_e4m3fn", "float8_e5m2", "float32"),
                ("int8", "uint8", "int32"))  # fmt: skip
 
@@ -141,7 +166,8 @@ def wgmmas(f: Frame, t: Target) -> Rows:
         for swizzle in (32, 64, 128):
             d = f.reg(atom.c.registers, DTYPES[atom.c_dtype])
             desc = I.Desc(addr(s, 1024), swizzle, 16, 1024, "mn" if "float16" in names[0] and swizzle == 64 else "k")
-            out += [I.WgmmaFence((run(d),)), I.Wgmma(atom.instruction, run(d), desc, b, const(True)), I.CommitGroup("wgmma"),
+            out += [I.WgmmaFence((run(d),)), I.Wgmma(atom.instruction, run(d), desc, b, const(True)),
+                    I.CommitGroup("wgmma"),
                     I.WaitGroup("wgmma", 0, regs=(run(d),)), f.keep(d)]  # fmt: skip
         a, d = f.reg(atom.a.registers, DTYPES[atom.a_dtype]), f.reg(atom.c.registers, DTYPES[atom.c_dtype])
         out += [clear(f, a), I.WgmmaFence((run(d), run(a))), I.Wgmma(atom.instruction, run(d), run(a), b, THREAD < 0),
@@ -252,7 +278,12 @@ def copy_arrive(f: Frame, t: Target) -> Rows:
 def syncs(f: Frame, t: Target) -> Rows:
     out: Rows = [I.Sync("warp"), I.Sync("block"), I.Sync("block", id=0, threads=128, reason="exchange"), I.Sync("role")]
     if t.dialect == "cuda":
-        out += [I.Sync("grid"), I.Sync("role", "arrive", 1, 128), I.Sync("role", "wait", 2, 128), I.Sync("role", id=15, threads=64)]
+        out += [
+            I.Sync("grid"),
+            I.Sync("role", "arrive", 1, 128),
+            I.Sync("role", "wait", 2, 128),
+            I.Sync("role", id=15, threads=64),
+        ]
     if t.has("cluster"):
         out += [I.Sync("cluster"), I.Sync("cluster", "arrive"), I.Sync("cluster", "wait")]
     return out
@@ -308,7 +339,8 @@ def raw(f: Frame, t: Target) -> Rows:
 
 
 CAST_TYPES = ("bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
-              "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")  # fmt: skip
+              "float64", "float8_e4m3fn", "float8_e5m2",
+               "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")  # fmt: skip
 
 
 def casts(f: Frame) -> Rows:

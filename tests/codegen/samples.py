@@ -145,7 +145,8 @@ def mma_gemm(stages: int = 3) -> Kernel:
     )  # fmt: skip
     clear = For(i, ZERO, const(4), const(1), (Store(acc, (i,), const(0.0)),), "unroll")
     body = (clear, For(ko, ZERO, ceildiv(k, 16), const(1), trip, "pipelined"),
-            StoreMem(addr(c, THREAD * 8), run(acc, 0, 2)), StoreMem(addr(c, THREAD * 8 + 2), run(acc, 2, 2)))  # fmt: skip
+            StoreMem(addr(c, THREAD * 8), run(acc, 0, 2)),
+            StoreMem(addr(c, THREAD * 8 + 2), run(acc, 2, 2)))  # fmt: skip
     return Kernel("mma_gemm", (a, b, c), (1,), (), 128, body, level="thread", buffers=(frag_a, frag_b, acc, a_s, b_s),
                   offsets={a_s: 0, b_s: stages * 2048}, shared_bytes=stages * 4096)  # fmt: skip
 
@@ -190,11 +191,13 @@ def wgmma_gemm(n: int = 256, stages: int = 4, consumers: int = 2) -> Kernel:
     )
     stores = For(i, ZERO, const(n // 8), const(1), (
         StoreMem(addr(c, row * n_ + bx * n + i * 8 + LANE % 4 * 2), Reg(half, i * 4, 2)),
-        StoreMem(addr(c, (row + 8) * n_ + bx * n + i * 8 + LANE % 4 * 2), Reg(half, i * 4 + 2, 2))), "unroll")  # fmt: skip
+        StoreMem(addr(c, (row + 8) * n_ + bx * n + i * 8 + LANE % 4 * 2), Reg(half, i * 4 + 2, 2))),
+        "unroll")  # fmt: skip
     consumer = Role("mma", 0, 4 * consumers, (SetRegs(240, "inc"), _ring(trips, stages, consume), convert, stores))
     s = Var("s")
     init = Elect("block", (
-        For(s, ZERO, const(stages), const(1), (BarInit(Bar(full, s), 1), BarInit(Bar(empty, s), 4 * consumers)), "unroll"),
+        For(s, ZERO, const(stages), const(1), (BarInit(Bar(full, s), 1), BarInit(Bar(empty, s), 4 * consumers)),
+            "unroll"),
         Fence("mbarrier_init")))  # fmt: skip
     maps = (
         TmaMap("A_map", a, (k_, m_), (k_ * 2,), (bk, bm), 128),

@@ -6,35 +6,29 @@ A dialect subclasses `Printer` with its tables: `rows` (instruction class → fu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import InternalError, TargetError
 from ..ir.expr import Buffer, Const, Expr, Special, Var, const
-from ..ir.instr import Addr, Bar, Instr, LoadMem, Reg, StoreMem
+from ..ir.instr import Addr, Bar, Instr, Reg
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Stmt
 from ..target.target import Target
-from .c_expr import PRIMARY, ExprPrinter, Text
-from .functions import Function
+from .c_expr import PRIMARY, UNARY, ExprPrinter, Text
+from .dialect import Dialect
 from .names import Names, comment, mangle
 from .scalar import ctype
 from .writer import Writer
 
 PRIVATE = ("reg", "local", "var")
-_GRID = {"grid_x": "gridDim.x", "grid_y": "gridDim.y", "grid_z": "gridDim.z"}
-Row = Callable[[Any, Any], None]
 
 
-class Printer(ExprPrinter):
-    """Writes one kernel for one target. Call `text()` once."""
-
-    rows: ClassVar[Mapping[type, Row]] = {}
-    refused: ClassVar[Mapping[type, str]] = {}  # rows that a dialect cannot have, and why
-    functions: ClassVar[Mapping[str, Function]] = {}
+class Printer(ExprPrinter, Dialect):
+    """Writes one kernel for one target: `frame.compose` asks for its parts once."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
         super().__init__()
@@ -122,11 +116,12 @@ class Printer(ExprPrinter):
             return self.want({"thread": "tid"}.get(e.name, e.name)), PRIMARY
         if e.name == "role_thread":
             return self.role_thread(), PRIMARY
-        if e.name in _GRID:
-            return f"(int){_GRID[e.name]}", PRIMARY - 2
+        if e.name in ("grid_x", "grid_y", "grid_z"):
+            return f"(int)({self.grid_size(e.name[-1])})", UNARY
         if e.name in ("block_x", "block_y", "block_z"):
-            return f"(int)blockIdx.{e.name[-1]}", PRIMARY - 2
+            return f"(int){self.block_index('xyz'.index(e.name[-1]))}", UNARY
         if e.name == "cluster_rank":
+            self.need("cluster", "a cluster rank")
             return self.cluster_rank(), PRIMARY
         raise InternalError(f"codegen has no index called {e.name!r}", rule="lowering is complete", loc=e.loc)
 
@@ -134,9 +129,6 @@ class Printer(ExprPrinter):
         self.want("tid")
         first = self.role_first_warp * self.warp_size
         return f"(tid - {first})" if first else "tid"
-
-    def cluster_rank(self) -> str:
-        raise TargetError(f"{self.target.name} has no clusters", loc=self.writer.loc)
 
     # --- operands -----------------------------------------------------------------------------------------------------
     def reg(self, r: Reg, offset: int = 0) -> str:
@@ -194,7 +186,7 @@ class Printer(ExprPrinter):
         while i < len(stmts):
             run = tuple(takewhile(lambda s: isinstance(s, Role), stmts[i:]))
             if run:
-                self.roles(run)
+                self.rows[Role](self, run)
             else:
                 self.stmt(stmts[i])
             i += len(run) or 1
@@ -204,9 +196,6 @@ class Printer(ExprPrinter):
             else:
                 self.names[var] = name
         self._scope = outer
-
-    def roles(self, run: tuple[Role, ...]) -> None:
-        raise NotImplementedError
 
     def stmt(self, s: Stmt) -> None:
         row = self.rows.get(type(s))
@@ -223,24 +212,6 @@ class Printer(ExprPrinter):
             return InternalError(f"{name} reached the text for {self.target.name}: {self.refused[type(s)]}",
                                  rule="lowering gives a target only what it has", loc=s.loc)  # fmt: skip
         return InternalError(f"{name} is no thread-level statement", rule="lowering is complete", loc=s.loc)
-
-    def load_function(self, s: LoadMem, size: int) -> str:
-        """The function that loads `size` bytes as this load wants it."""
-        return f"tw_load{size}"
-
-    def store_function(self, s: StoreMem, size: int) -> str:
-        return f"tw_store{size}"
-
-    def widest(self, buffer: Buffer) -> int:
-        """Bytes of the widest access to a buffer."""
-        return 16
-
-    def elected(self, who: str) -> str:
-        """The condition that holds for one lane of the warp, or one thread of the role or block."""
-        raise NotImplementedError
-
-    def role_begins(self, body: tuple[Stmt, ...]) -> None:
-        """Called at the head of each role's text."""
 
     def line(self, text: str, why: str = "") -> None:
         note = comment(why)
@@ -290,34 +261,6 @@ class Printer(ExprPrinter):
         seen = [b for b in self.kernel.buffers if b.space in PRIVATE]
         users = {b: [i for i, part in enumerate(parts) if b in part] for b in seen}
         self.declare(b for b in seen if len(users[b]) > 1 or (users[b] and not roles[users[b][0]]))
-
-    # --- what a dialect says ------------------------------------------------------------------------------------------
-    def block_index(self, i: int) -> str:
-        return f"blockIdx.{'xyz'[i]}"
-
-    def thread_index(self) -> str:
-        raise NotImplementedError
-
-    def warp_text(self) -> str:
-        raise NotImplementedError
-
-    def shared_array(self) -> str:
-        raise NotImplementedError
-
-    def shared_address(self) -> str:
-        raise NotImplementedError
-
-    def shared_pointer(self, kind: str) -> str:
-        return f"{kind}*"
-
-    def map_parameter(self, name: str) -> str:
-        raise NotImplementedError
-
-    def preamble(self) -> list[str]:
-        return []
-
-    def signature(self) -> str:
-        raise NotImplementedError
 
     def functions_text(self) -> list[str]:
         return list(self._made.values())

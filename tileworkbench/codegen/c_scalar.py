@@ -105,7 +105,8 @@ def fp8_functions() -> dict[str, Function]:
         row = f"<{mantissa}, {bias}, {top:#x}, {over:#x}, {str(fnuz).lower()}>"
         for tail, saturate in (("", "false"), ("_sat", "true")):
             found[f"tw_float_to_{name}{tail}"] = Function(
-                f"{D} unsigned char tw_float_to_{name}{tail}(float x) {{ return tw_fp8_of_float{row}(x, {saturate}); }}",
+                f"{D} unsigned char tw_float_to_{name}{tail}(float x) {{\n"
+                f"  return tw_fp8_of_float{row}(x, {saturate});\n}}",
                 ("tw_fp8_of_float",),
             )
         back = f"<{mantissa}, {bias}, {str(fnuz).lower()}, {str(infinite).lower()}>"

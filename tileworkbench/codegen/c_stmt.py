@@ -89,7 +89,7 @@ def _raw(p: Printer, s: RawSource) -> None:
     p.line(s.text)
 
 
-def roles(p: Printer, run: tuple[Role, ...]) -> None:
+def _roles(p: Printer, run: tuple[Role, ...]) -> None:
     """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
     total = (p.kernel.launch_threads or p.kernel.threads) // p.warp_size
     whole = sum(r.warps for r in run) == total
@@ -165,5 +165,6 @@ def jump(word: str) -> Callable[[Any, Any], None]:
 
 ROWS: dict[type, Callable[[Any, Any], None]] = {
     Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc,
-    RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"), Continue: jump("continue"),
+    RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"),
+    Continue: jump("continue"), Role: _roles,
 }  # fmt: skip

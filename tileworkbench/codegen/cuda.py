@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ir.expr import Buffer
-from ..ir.instr import LdsDirect, LoadMem, StoreMem, Wgmma
+from ..ir.instr import LdsDirect, LoadMem, SchedHint, StoreMem, Wgmma
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.stmt import Stmt
 from ..target.target import Target
 from . import (
+    c_report,
     c_stmt,
     cuda_atomic,
     cuda_barrier,
@@ -19,7 +20,6 @@ from . import (
     cuda_lanes,
     cuda_matrix,
     cuda_memory,
-    cuda_report,
     cuda_scalar,
 )
 from .c_family import Printer
@@ -28,11 +28,15 @@ from .frame import parameters
 _MAP = "struct alignas(128) tw_map { unsigned long long words[16]; };"
 
 
+def _sched_hint(p: Printer, s: SchedHint) -> None:
+    """The assembler schedules by itself: nothing to say."""
+
+
 class CudaPrinter(Printer):
     """Writes one kernel as CUDA C++."""
 
     rows: ClassVar = {**c_stmt.ROWS, **cuda_memory.ROWS, **cuda_atomic.ROWS, **cuda_lanes.ROWS, **cuda_matrix.ROWS,
-            **cuda_copy.ROWS, **cuda_barrier.ROWS, **cuda_report.ROWS}  # fmt: skip
+            **cuda_copy.ROWS, **cuda_barrier.ROWS, **c_report.ROWS, SchedHint: _sched_hint}  # fmt: skip
     refused: ClassVar = {LdsDirect: "direct copies to shared memory are AMD's; here cp.async is used"}
     math = cuda_scalar.MATH
     native = cuda_scalar.NATIVE
@@ -43,9 +47,6 @@ class CudaPrinter(Printer):
                           **cuda_matrix.FUNCTIONS, **cuda_copy.FUNCTIONS, **cuda_barrier.FUNCTIONS}  # fmt: skip
         super().__init__(kernel, target)
         self.role_begins(kernel.body)
-
-    def roles(self, run):  # type: ignore[no-untyped-def]
-        c_stmt.roles(self, run)
 
     def role_begins(self, body: tuple[Stmt, ...]) -> None:
         # A wait may stand before the wgmma that it waits for, in the loop's text.
@@ -69,6 +70,18 @@ class CudaPrinter(Printer):
 
     def cluster_rank(self) -> str:
         return f"{self.use('tw_cluster_rank')}()"
+
+    def printf(self) -> str:
+        return "printf"
+
+    def trap_text(self) -> str:
+        return 'asm volatile("trap;");'
+
+    def block_index(self, i: int) -> str:
+        return f"blockIdx.{'xyz'[i]}"
+
+    def grid_size(self, axis: str) -> str:
+        return f"gridDim.{axis}"
 
     def clock(self) -> str:
         return "clock64()"

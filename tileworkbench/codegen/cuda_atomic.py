@@ -99,7 +99,8 @@ def _native_text(name: str, op: str, kind: str, where: str, dtype: DType, count:
     return f"""\
 {D} void {name}({at_arg}, const void* value{old}) {{
   const {c_type}* v = (const {c_type}*)value;
-{room}  asm volatile("{word}{where}.{op}.{spelled} {target}[%{shift}], {value};" : {outs} : {at}, {values} : "memory");{keep}
+{room}  asm volatile("{word}{where}.{op}.{spelled} {target}[%{shift}], {value};"
+               : {outs} : {at}, {values} : "memory");{keep}
 }}"""
 
 
@@ -133,7 +134,8 @@ def _loop_text(p: Any, name: str, s: AtomicMem, where: str, dtype: DType) -> str
     now = before;
     const {kind} seen = *({kind}*)&now, next_ = {result};
     asm volatile("atom{where}.cas.{ptx} %0, [%1], %2, %3;"
-                 : "={constraint}"(before) : {at}, "{constraint}"(now), "{constraint}"(*(const {c_type}*)&next_) : "memory");
+                 : "={constraint}"(before) : {at}, "{constraint}"(now), "{constraint}"(*(const {c_type}*)&next_)
+                 : "memory");
   }} while (before != now);
   if (old) *({c_type}*)old = before;
 }}"""

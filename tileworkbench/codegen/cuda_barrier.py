@@ -17,7 +17,8 @@ def _void(name: str, args: str, text: str, operands: str = "", feature: str | No
 
 _MBAR, _CTA = "mbarrier", "mbarrier.{}.shared::cta.b64"
 FUNCTIONS: dict[str, Function] = dict((
-    _void("tw_bar_init", "unsigned bar, unsigned count", _CTA.format("init") + " [%0], %1;", ' "r"(bar), "r"(count)', _MBAR),
+    _void("tw_bar_init", "unsigned bar, unsigned count", _CTA.format("init") + " [%0], %1;",
+          ' "r"(bar), "r"(count)', _MBAR),
     _void("tw_bar_arrive", "unsigned bar", _CTA.format("arrive") + " _, [%0];", ' "r"(bar)', _MBAR),
     _void("tw_bar_arrive_expect", "unsigned bar, unsigned bytes", _CTA.format("arrive.expect_tx") + " _, [%0], %1;",
           ' "r"(bar), "r"(bytes)', _MBAR),
@@ -33,7 +34,8 @@ FUNCTIONS: dict[str, Function] = dict((
           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1, 0x989680; "
           "@!done bra again; }", ' "r"(bar), "r"(parity)', _MBAR),
     _void("tw_copy_async_arrive", "unsigned bar", "cp.async.mbarrier.arrive.shared.b64 [%0];", ' "r"(bar)', _MBAR),
-    _void("tw_copy_async_arrive_noinc", "unsigned bar", "cp.async.mbarrier.arrive.noinc.shared.b64 [%0];", ' "r"(bar)', _MBAR),
+    _void("tw_copy_async_arrive_noinc", "unsigned bar", "cp.async.mbarrier.arrive.noinc.shared.b64 [%0];",
+          ' "r"(bar)', _MBAR),
     _void("tw_sync_warp", "", "bar.warp.sync 0xffffffff;"),
     _void("tw_sync_block", "", "bar.sync 0;"),
     _void("tw_cluster_arrive", "", "barrier.cluster.arrive.aligned;", "", "cluster"),
@@ -171,5 +173,5 @@ def _grid_dep(p: Any, s: GridDep) -> None:
     p.line(f"{p.use(f'tw_griddep_{s.action}')}();")
 
 
-ROWS = {BarInit: _bar_init, BarArrive: _bar_arrive, BarWait: _bar_wait, CopyAsyncArrive: _copy_async_arrive, Sync: _sync,
-        Fence: _fence, SetRegs: _set_regs, GridDep: _grid_dep}  # fmt: skip
+ROWS = {BarInit: _bar_init, BarArrive: _bar_arrive, BarWait: _bar_wait, CopyAsyncArrive: _copy_async_arrive,
+        Sync: _sync,        Fence: _fence, SetRegs: _set_regs, GridDep: _grid_dep}  # fmt: skip

@@ -131,11 +131,14 @@ def _store_text(name: str, rank: int, reduce: str, hint: bool) -> str:
 
 
 def _bulk_load(p: Any, s: BulkLoad) -> None:
-    p.define("tw_bulk_load", f"""\
+    p.define(
+        "tw_bulk_load",
+        f"""\
 {D} void tw_bulk_load(unsigned d, const void* s, unsigned bytes, unsigned bar) {{
   asm volatile("cp.async.bulk.{_space(p)}.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                :: "r"(d), "l"(s), "r"(bytes), "r"(bar) : "memory");
-}}""")
+}}""",
+    )
     args = (p.shared(s.dst), p.pointer(s.src), number(p, s.bytes), p.barrier(s.bar))
     p.line(f"tw_bulk_load({', '.join(args)});")
 

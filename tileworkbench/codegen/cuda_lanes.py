@@ -31,14 +31,16 @@ template <int count> {D} void tw_shuffle_{_kind}_words(void* d, const void* s, i
 FUNCTIONS["tw_ballot"] = Function(f"""\
 {D} unsigned tw_ballot(bool x) {{
   unsigned r;
-  asm volatile("{{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }}" : "=r"(r) : "r"((unsigned)x));
+  asm volatile("{{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }}"
+               : "=r"(r) : "r"((unsigned)x));
   return r;
 }}""")
 for _kind in ("any", "all"):
     FUNCTIONS[f"tw_{_kind}"] = Function(f"""\
 {D} bool tw_{_kind}(bool x) {{
   unsigned r;
-  asm volatile("{{ .reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync.{_kind}.pred q, p, 0xffffffff; selp.u32 %0, 1, 0, q; }}"
+  asm volatile("{{ .reg .pred p, q; setp.ne.u32 p, %1, 0; "
+               "vote.sync.{_kind}.pred q, p, 0xffffffff; selp.u32 %0, 1, 0, q; }}"
                : "=r"(r) : "r"((unsigned)x));
   return r != 0;
 }}""")

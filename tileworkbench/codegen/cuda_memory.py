@@ -12,7 +12,8 @@ from .functions import Function
 CACHES = {"load": ("cg", "cs", "nc"), "store": ("cg", "cs")}
 # Bytes → suffix of the PTX instruction, constraint, C type of one word, words
 _WIDTH = {1: ("u8", "h", "unsigned short", 1), 2: ("u16", "h", "unsigned short", 1), 4: ("u32", "r", "unsigned", 1),
-          8: ("v2.u32", "r", "unsigned", 2), 16: ("v4.u32", "r", "unsigned", 4), 32: ("v8.u32", "r", "unsigned", 8)}  # fmt: skip
+          8: ("v2.u32", "r", "unsigned", 2), 16: ("v4.u32", "r", "unsigned", 4),
+          32: ("v8.u32", "r", "unsigned", 8)}  # fmt: skip
 
 
 def _plain(size: int) -> dict[str, Function]:
@@ -95,7 +96,8 @@ def _matrix(num: int, transposed: bool) -> dict[str, Function]:
             f"""\
 {D} void tw_stmatrix_{name}(unsigned at, const void* s) {{
   const unsigned* r = (const unsigned*)s;
-  asm volatile("stmatrix.sync.aligned.m8n8.x{num}{dot}.shared.b16 [%0], {{{shifted}}};" :: "r"(at), {values} : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x{num}{dot}.shared.b16 [%0], {{{shifted}}};"
+               :: "r"(at), {values} : "memory");
 }}""",
             needs_feature="stmatrix",
         ),

@@ -101,10 +101,14 @@ _ROUND = {
     for mode in _MODES
 }  # fmt: skip
 _FMA = {f"ieee_fmaf_{m}": (f"__fmaf_{m}({{0}}, {{1}}, {{2}})", f"__fma_{m}({{0}}, {{1}}, {{2}})") for m in _MODES}
-_FAST = {f"__{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")}
+_FAST = {
+    f"__{name}": (f"__{name}f({{0}})", "") for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
+}
 _APPROX = {"__exp2": "ex2.approx.ftz.f32", "fast_rcp": "rcp.approx.ftz.f32", "fast_tanh": "tanh.approx.f32"}
 _FUNCTIONS |= {
-    f"tw_{name.strip('_')}_approx": _asm(f"float tw_{name.strip('_')}_approx(float x)", "float", f"{ptx} %0, %1;", "f", '"f"(x)')
+    f"tw_{name.strip('_')}_approx": _asm(
+        f"float tw_{name.strip('_')}_approx(float x)", "float", f"{ptx} %0, %1;", "f", '"f"(x)'
+    )
     for name, ptx in _APPROX.items()
 }
 

@@ -14,10 +14,11 @@ from .access import tensor_access
 from .c_family import Printer
 from .cuda import CudaPrinter
 from .frame import arguments, compose
+from .hip import HipPrinter
 from .host import host
 from .source import Fact, Host, ScalarParam, Source, TensorMap, TensorParam
 
-PRINTERS: dict[str, type[Printer]] = {"cuda": CudaPrinter}
+PRINTERS: dict[str, type[Printer]] = {"cuda": CudaPrinter, "hip": HipPrinter}
 
 
 def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = None) -> Source:

@@ -1,4 +1,4 @@
-"""CUDA: printing, assertions, traps, clock records. Text of the user's enters as string literals only."""
+"""Both dialects: printing, assertions, traps, clock records. Text of the user's enters as string literals only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import InternalError, Loc
 from ..ir.dtype import FLOAT32
 from ..ir.expr import Buffer, Expr
-from ..ir.instr import SchedHint, Stamp, Trap
+from ..ir.instr import Stamp, Trap
 from ..ir.stmt import Assert, Print
 from .convert import convert
 from .names import literal_format, quoted
@@ -24,7 +24,7 @@ def _print(p: Any, s: Print) -> None:
             args.append(_argument(p, part))
         else:
             pieces.append(literal_format(str(part)))
-    p.line(f"printf({', '.join([quoted(''.join(pieces)), *args])});")
+    p.line(f"{p.printf()}({', '.join([quoted(''.join(pieces)), *args])});")
 
 
 def _argument(p: Any, e: Expr) -> str:
@@ -51,8 +51,8 @@ def _where(loc: Loc | None) -> str:
 
 def _stop(p: Any, message: str) -> None:
     if message:
-        p.line(f"printf({quoted(literal_format(message))});")
-    p.line('asm volatile("trap;");')
+        p.line(f"{p.printf()}({quoted(literal_format(message))});")
+    p.line(p.trap_text())
 
 
 def _stamp(p: Any, s: Stamp) -> None:
@@ -65,13 +65,10 @@ def _stamp(p: Any, s: Stamp) -> None:
     width = buffer.shape[-1]
     if not isinstance(width, int) or not 0 <= s.lane < width:
         raise InternalError(f"clock record {s.lane} of {width}", rule="slots are numbered within the row", loc=s.loc)
-    block = "(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x"
+    (x, y, z), (nx, ny) = (p.block_index(i) for i in range(3)), (p.grid_size("x"), p.grid_size("y"))
+    block = f"({z} * {ny} + {y}) * {nx} + {x}"
     p.line(f"if ({p.elected('role')}) {p.name(buffer)}[({block}) * {width}ull + {s.lane}] = {p.clock()};",
            f"{s.role} {s.stage}")  # fmt: skip
 
 
-def _sched_hint(p: Any, s: SchedHint) -> None:
-    """The assembler schedules by itself: nothing to say."""
-
-
-ROWS = {Print: _print, Assert: _assert, Trap: _trap, Stamp: _stamp, SchedHint: _sched_hint}
+ROWS = {Print: _print, Assert: _assert, Trap: _trap, Stamp: _stamp}
