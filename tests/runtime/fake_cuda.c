@@ -29,6 +29,7 @@ int cuModuleLoadData(void **m, const void *image) { seen[61] = seen[60]; if (mem
 int cuModuleGetFunction(void **f, void *m, const char *name) { if (m != (void *)0x1111000011110000 || strcmp(name, "add")) return 500; *f = (void *)0x2222000022220000; return 0; }
 int cuModuleUnload(void *m) { seen[62] = (uint64_t)m; seen[63] = current; return 0; }
 int cuFuncSetAttribute(void *f, int a, int v) { seen[50 + (a == 14)] = v; return f == (void *)0x2222000022220000 ? 0 : 1; }
+int cuFuncLoad(void *f) { seen[52] = (uint64_t)f; return 0; }
 int cuGetErrorName(int s, const char **n) { *n = s == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR"; return 0; }
 int cuGetErrorString(int s, const char **n) { (void)s; *n = "words"; return 0; }
 

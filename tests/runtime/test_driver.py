@@ -46,6 +46,7 @@ def arguments(*values: int) -> tuple[object, object]:
 def test_a_launch_arrives_whole(driver: CudaDriver, library: ctypes.CDLL) -> None:
     _, function = driver.load(1, CODE, "add", 100_000, 16)
     assert seen(library)[50:52] == [100_000, 1] and seen(library)[61] == 2  # loaded in relaxed capture mode
+    assert seen(library)[52] == function == 0x2222000022220000
     values = (0xFFFF_FFFF_FFFF_FFF0, 2, 3, 4)
     _slots, table = arguments(*values)
     launch = driver.prepare(function, (2**31 - 1, 65535, 7), 384, 232448, (2, 4, 1), table)
