@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -86,3 +88,21 @@ def test_an_entry_of_another_form_is_a_miss(disk: DiskCache, compiled: list[str]
     disk.store(made.key, {"arch": "sm_90a"}, {"code": b"x"})
     assert build.load(disk, made.key) is None
     assert build.build(SOURCE, disk) == made and len(compiled) == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts this process's files as Linux shows them")
+def test_builds_leave_no_files_threads_or_handles(
+    disk: DiskCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    build.build(SOURCE, disk)
+
+    def held() -> tuple[int, int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir(temporary))
+
+    before = held()
+    for n in range(8):
+        build.build(replace(SOURCE, text=TEXT.replace("2.0f", f"{n}.25f")), disk)
+    assert held() == before and len(os.listdir(temporary)) == 0

@@ -74,6 +74,38 @@ def test_every_truncation_and_every_flipped_byte_is_a_miss(disk: DiskCache) -> N
     assert cache.decode(key(1), whole).parts == parts(1, 40)
 
 
+def test_a_manifest_that_does_not_add_up_is_a_miss() -> None:
+    import hashlib
+    import json
+
+    def entry(manifest: object, body: bytes) -> bytes:
+        text = json.dumps(manifest).encode()
+        rest = len(text).to_bytes(8, "little") + text + body
+        return cache.MAGIC + hashlib.sha256(rest).digest() + rest
+
+    good = {"key": key(1), "meta": {}, "parts": [["code", 3]]}
+    assert cache.decode(key(1), entry(good, b"abc")).parts == {"code": b"abc"}
+    for body in (b"ab", b"abcd", b""):
+        assert cache.decode(key(1), entry(good, body)) is None
+    for bad in (
+        {**good, "meta": []},
+        {**good, "parts": 3},
+        {**good, "parts": [["code", "3"]]},
+        [],
+        "x",
+        {"key": key(1)},
+    ):
+        assert cache.decode(key(1), entry(bad, b"abc")) is None
+
+
+def test_a_file_beyond_the_limit_is_not_read(disk: DiskCache) -> None:
+    disk.store(key(1), META, parts(1))
+    size = file_of(disk, 1).stat().st_size
+    with folder.private(disk.path) as place:
+        assert place.read(key(1) + cache.SUFFIX, size - 1) is None
+        assert len(place.read(key(1) + cache.SUFFIX, size)) == size
+
+
 def _truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-7])
 

@@ -351,6 +351,32 @@ def test_variants_are_chosen_by_their_facts(driver: FakeDriver, torch: Any) -> N
     assert len(kernel.variants) == 2 and len(driver.loads) == 2
 
 
+def test_a_failed_general_build_is_tried_again(driver: FakeDriver) -> None:
+    attempts = []
+
+    def general() -> tuple[Source, Binary]:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise MissingDependency("no compiler")
+        return ADD, binary()
+
+    kernel = Launcher([(FAST, binary())], driver=driver, general=general)
+    with pytest.raises(MissingDependency):
+        kernel(*abc(8, 63))
+    kernel(*abc(8, 63))
+    assert len(attempts) == 2 and len(driver.launches) == 1
+
+
+def test_a_fact_beyond_the_low_bits_is_asked_at_every_call(driver: FakeDriver, torch: Any) -> None:
+    page = replace(ADD, facts=(Fact(("eq", ("mod", ("add", "A.ptr", 0), 4096), 0), "A starts a page"),))
+    kernel = Launcher([(page, binary(code=b"page")), (ADD, binary(code=b"any"))], driver=driver)
+    used = []
+    for pointer in (1 << 20, (1 << 20) + 256, 1 << 20):
+        kernel(FakeTensor(torch, (8, 64), pointer=pointer), FakeTensor(torch, (64,)), FakeTensor(torch, (8, 64)))
+        used.append(driver.loads[driver.launches[-1].function - 2001][1])
+    assert used == [b"page", b"any", b"page"]
+
+
 def test_without_a_general_variant_the_fact_is_told(driver: FakeDriver) -> None:
     kernel = add(driver, FAST)
     with pytest.raises(LaunchError, match=r"N % 4 == 0"):

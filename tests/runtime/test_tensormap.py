@@ -31,7 +31,9 @@ def test_descriptors_are_kept_by_address_and_sizes(monkeypatch: pytest.MonkeyPat
     first = maps.get(geometry(), 0x1000)
     assert maps.get(geometry(), 0x1000) is first
     assert maps.get(geometry(), 0x2000) is not first and maps.get(geometry(M=101), 0x1000) is not first
-    assert len(driver.maps) == 3
+    other, wider = replace(RECIPE, name="B_map"), replace(RECIPE, strides=(1024,))
+    assert maps.get(geometry(other), 0x1000) is not first and maps.get(geometry(wider), 0x1000) is not first
+    assert len(driver.maps) == 5
     monkeypatch.setattr(tensormap, "KEPT", 4)
     for i in range(20):
         maps.get(geometry(), 0x10000 + 16 * i)
