@@ -160,7 +160,7 @@ def test_eager_arguments_that_do_not_fit_are_named():
         eager.elaborate(gemm, {"A": a, "B": np.zeros((256, 192), np.float32)})
     with pytest.raises(LaunchError, match="has 1 dimension"):
         eager.elaborate(gemm, {"A": np.zeros(128, np.float16), "B": a})
-    with pytest.raises(LaunchError, match="the value of T.const `N` is not known"):
+    with pytest.raises(LaunchError, match=r"the value of T.const `N` is not known"):
         eager.elaborate(gemm, {"A": a})
 
 
@@ -171,7 +171,7 @@ def test_a_constant_needs_a_direct_use():
         with T.Kernel(1) as bx:
             T.clear(A)
 
-    with pytest.raises(LanguageError, match="T.const `M` cannot be read"):
+    with pytest.raises(LanguageError, match=r"T.const `M` cannot be read"):
         eager.signature(doubled)
     assert eager.elaborate(doubled, {"A": np.zeros(8, np.float32)}, {"M": 4}).params[0].shape == (8,)
 
@@ -210,7 +210,7 @@ def test_outputs_of_eager_kernels_are_returned():
         with T.Kernel(1) as bx:
             T.copy(A, B)
 
-    with pytest.raises(LanguageError, match="makes 1 T.empty tensors and returns 0"):
+    with pytest.raises(LanguageError, match=r"makes 1 T.empty tensors and returns 0"):
         eager.elaborate(one, {"A": np.zeros(4, np.float32)})
 
     def two(A):
@@ -295,7 +295,7 @@ def test_layout_functions_run_after_reading():
             T.copy(A, s)
 
     (layout,) = main.kernel.attrs["layouts"].values()
-    assert layout(5, 2) == (5, 3)
+    assert layout.table()[5, 2] == 5 * 8 + 3
 
 
 def test_attributes():

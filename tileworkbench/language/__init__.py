@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir.expr import Expr as PrimExpr
 from .alloc import (
     alloc_barrier,
+    alloc_buffer,
     alloc_fragment,
     alloc_global,
     alloc_local,
@@ -31,6 +33,35 @@ from .annotate import (
     import_source,
     no_set_max_nreg,
     use_swizzle,
+)
+from .arithmetic import (
+    Cast,
+    Select,
+    abs,
+    align_up,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    cast,
+    cdiv,
+    ceildiv,
+    clamp,
+    floordiv,
+    floormod,
+    if_then_else,
+    infinity,
+    likely,
+    max,
+    max_value,
+    min,
+    min_value,
+    pow,
+    reinterpret,
+    shift_left,
+    shift_right,
+    truncdiv,
+    truncmod,
 )
 from .atomic import atomic_add, atomic_max, atomic_min, atomic_or
 from .barrier import (
@@ -72,6 +103,7 @@ from .barrier import (
 from .debug import device_assert, evaluate, print
 from .dtypes import NAMES as _DTYPES
 from .dtypes import dtype
+from .elements import all_of, any_of, atomic_addx2, atomic_addx4, index_to_coordinates, transpose
 from .launch import (
     ClusterKernel,
     Kernel,
@@ -84,23 +116,85 @@ from .launch import (
     get_thread_extent,
     get_thread_extents,
 )
+from .layouts import Fragment, Layout
 from .loops import (
     Parallel,
-    Persistent,
     Pipelined,
     Serial,
     Unroll,
     Vectorized,
     grid,
+    parallel,
     serial,
+    thread_binding,
     unroll,
     vectorized,
 )
 from .macro import Ref
-from .mathfns import *  # noqa: F403
+from .mathfns import (
+    Number,
+    __cos,
+    __exp,
+    __exp10,
+    __ffs,
+    __log,
+    __log2,
+    __log10,
+    __sin,
+    __tan,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    clz,
+    copysign,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    exp10,
+    fast_rcp,
+    floor,
+    fmod,
+    hypot,
+    ieee_add,
+    ieee_fdiv,
+    ieee_fmaf,
+    ieee_frcp,
+    ieee_frsqrt,
+    ieee_fsqrt,
+    ieee_mul,
+    ieee_sub,
+    isfinite,
+    isinf,
+    isnan,
+    ldexp,
+    log,
+    log1p,
+    log2,
+    log10,
+    nearbyint,
+    nextafter,
+    popcount,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
 from .missing import unknown as _unknown
+from .persistent import Persistent
 from .prim import PrimFunc, prim_func, read
-from .surface import inline, macro
+from .surface import Var, inline, macro, meta_class
 from .tensor import Buffer_ as Buffer
 from .tensor import (
     FragmentBuffer,

@@ -73,6 +73,14 @@ def alloc_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:
     return _alloc("alloc_barrier", (len(counts),), "uint64", "barrier", (("count", counts),))
 
 
+def alloc_buffer(shape: Any, dtype: Any = "float32", scope: str = "global") -> Buffer:
+    """The older spelling of the T.alloc_* functions, by storage scope."""
+    space = scope_space(scope)
+    if space == "global":
+        return alloc_global(shape, dtype)
+    return _alloc("alloc_buffer", shape, dtype, space)
+
+
 def alloc_global(shape: Any, dtype: Any) -> Buffer:
     """A workspace in global memory, allocated with the launch."""
     raise LanguageError(

@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
 from .builder import Builder, require
 from .faults import fault
+from .layouts import Fragment, Layout
 
 ORDERS = ("row", "column", "mlx")
 
@@ -30,10 +31,18 @@ def _buffers(what: str, given: Any) -> tuple[Builder, dict[Buffer, Any]]:
     return builder, dict(given)
 
 
+def as_layout(buffer: Buffer, value: Any) -> Any:
+    """A layout object, or a function of the indices: of a fragment it gives (thread, register)."""
+    if not callable(value) or hasattr(value, "shape"):
+        return value
+    return Fragment(buffer.shape, value) if buffer.space == "fragment" else Layout(buffer.shape, value)
+
+
 def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     """Fixes the layouts of tiles: {buffer: layout}."""
     builder, given = _buffers("T.annotate_layout", layouts)
-    builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **given}
+    made = {b: as_layout(b, value) for b, value in given.items()}
+    builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **made}
 
 
 def annotate_safe_value(values: Mapping[Any, Any]) -> None:

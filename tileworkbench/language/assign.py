@@ -15,12 +15,15 @@ from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
+from .operators import PYTHON, Operators
 from .regions import element, index_buffer
 from .tensor import TensorType
-from .values import _PYTHON, BLOCK, Values, builder_of, describe_value
+from .values import BLOCK, builder_of, describe_value
 
 
-class Assignments(Values):
+class Assignments(Operators):
+    """Targets of `=`, `+=` and `:`."""
+
     # -- names -------------------------------------------------------------------------------------------------------
 
     def to(self, k: int, name: str) -> Callable[[Any], Any]:
@@ -164,7 +167,7 @@ class Assignments(Values):
         now = self.read(k, name, old)
         if isinstance(now, Expr | BLOCK) or isinstance(value, Expr | BLOCK):
             return self.bind(k, name, self.binary(k, op, now, value))
-        return self.bind(k, name, _PYTHON[op](now, value))
+        return self.bind(k, name, PYTHON[op](now, value))
 
     def augment_item(self, k: int, owner: Any, index: Any, op: str, value: Any) -> None:
         old = self.item(k, owner, index)

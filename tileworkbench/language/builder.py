@@ -205,6 +205,7 @@ def require(what: str) -> Builder:
 
 @contextmanager
 def reading(builder: Builder) -> Iterator[Builder]:
+    """Makes `builder` the innermost one of this thread."""
     _STACK.builders.append(builder)
     try:
         yield builder

@@ -19,6 +19,8 @@ Names = str | tuple[str, ...]
 
 
 class Control(Assignments):
+    """Statements with bodies; each is a generator that yields once for every trace of the body."""
+
     # -- branches ----------------------------------------------------------------------------------------------------
 
     def branches(self, k: int, cond: Any) -> Iterator[bool]:

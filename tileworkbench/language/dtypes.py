@@ -95,3 +95,10 @@ UNSUPPORTED = (
     "float8_e3m4",
     "float8_e4m3b11fnuz",
 )
+
+
+def __getattr__(name: str) -> dtype:
+    """`T.dtypes.float16`."""
+    if name in NAMES:
+        return NAMES[name]
+    raise AttributeError(name)

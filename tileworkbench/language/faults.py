@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import traceback
 from collections.abc import Iterable, Iterator
 from types import CodeType, TracebackType
 
@@ -34,6 +33,7 @@ def is_staged(code: CodeType) -> bool:
 
 
 def frames(tb: TracebackType | None) -> Iterator[TracebackType]:
+    """The frames of a traceback, outermost first."""
     while tb is not None:
         yield tb
         tb = tb.tb_next
@@ -78,6 +78,7 @@ def last_is_staged(error: BaseException) -> bool:
 
 
 def missing_name(error: NameError) -> LanguageError:
+    """The LanguageError for a name that staged text reads before it has a value."""
     name = getattr(error, "name", None) or str(error).split("'")[1]
     *_, last = frames(error.__traceback__)
     known = [n for n in (*last.tb_frame.f_locals, *last.tb_frame.f_globals) if not n.startswith("_")]
@@ -99,8 +100,3 @@ def hide_internal_frames(error: Exception) -> Exception:
     for tb in reversed(kept):
         below = TracebackType(below, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return error.with_traceback(below)
-
-
-def summary(error: BaseException) -> str:
-    """One line about an error of the user's own Python."""
-    return "".join(traceback.format_exception_only(error)).strip()

@@ -1,4 +1,4 @@
-"""T.serial, T.unroll, T.vectorized, T.Parallel, T.Pipelined, T.grid, T.Persistent: what `for` runs over in a kernel."""
+"""T.serial, T.unroll, T.vectorized, T.Parallel, T.Pipelined, T.grid: what `for` runs over in a kernel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Loc
-from ..ir.expr import Const, Expr, Var, as_expr, binary, ceildiv, compare
+from ..ir.expr import Const, Expr, Var, as_expr
 from ..ir.node import walk
-from ..ir.stmt import ZERO, For, If, Let, Stmt
+from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
@@ -83,70 +83,8 @@ class Loop:
 _KINDS = {"serial": "serial", "unroll": "unroll", "vectorized": "vector", "Pipelined": "pipelined", "grid": "serial"}
 
 
-@dataclass(eq=False)
-class Tiles(Loop):
-    """T.Persistent: the tiles of a domain that one persistent block works through, grouped on the last dimension."""
-
-    domain: tuple[Any, ...] = ()
-    wave_size: Any = 1
-    index: Any = 0
-    group_size: int = 8
-
-    @property
-    def count(self) -> int:
-        return len(self.domain)
-
-    def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
-        total = self.domain[0]
-        for extent in self.domain[1:]:
-            total = total * extent
-        group = min(self.group_size, self.domain[-1]) if isinstance(self.domain[-1], int) else self.group_size
-        waves = ceildiv(total, self.wave_size)
-        with builder.inside("for", "Persistent") as frame:
-            wave = Var(builder.unique("wave"), loc=loc)
-            builder.define(wave)
-            tile = Var(builder.unique("tile"), loc=loc)
-            number = binary("add", binary("mul", wave, self.wave_size), self.index)
-            builder.emit(Let(tile, number, loc=loc))
-            builder.define(tile)
-            with builder.inside("then") as guarded:
-                vars = tuple(
-                    self._bound(builder, name, value, loc, keep)
-                    for name, value in zip(names, self._coordinates(tile, group), strict=True)
-                )
-                yield vars
-            builder.emit(If(compare("lt", tile, total), tuple(guarded.body), loc=loc))
-        made = For(wave, ZERO, as_index(waves), as_index(1), tuple(frame.body), "persistent", self.hints, loc=loc)
-        builder.emit(made)
-
-    def _coordinates(self, tile: Var, group: Any) -> list[Any]:
-        """Row-major over the domain with the last dimension cut into groups: all rows of a group come first."""
-        *front, last = self.domain
-        rows: Any = 1
-        for extent in front:
-            rows = rows * extent
-        per_group = rows * group
-        first = binary("mul", binary("floordiv", tile, per_group), group)
-        inside = binary("floormod", tile, per_group)
-        width: Any = group
-        if not (isinstance(last, int) and isinstance(group, int) and last % group == 0):
-            width = binary("min", group, binary("sub", last, first))  # the last group may be narrower
-        row, column = binary("floordiv", inside, width), binary("add", first, binary("floormod", inside, width))
-        coordinates: list[Any] = [column]
-        for extent in reversed(front[1:]):
-            coordinates.append(binary("floormod", row, extent))
-            row = binary("floordiv", row, extent)
-        return list(reversed([*coordinates, row])) if front else [column]
-
-    def _bound(self, builder: Builder, name: str, value: Any, loc: Loc, keep: Keep) -> Var:
-        var = Var(builder.unique(name), loc=loc)
-        builder.emit(Let(var, as_expr(value), loc=loc))
-        builder.define(var)
-        keep(builder, name, var)
-        return var
-
-
 def as_index(value: Any) -> Expr:
+    """A loop bound as an expression; LanguageError for a float."""
     if isinstance(value, Expr) and not value.dtype.is_int:
         raise fault(f"a loop bound is of type {value.dtype}", "loop bounds are integers", "use `//` or T.ceildiv")
     return as_expr(value)
@@ -254,28 +192,44 @@ def grid(*extents: Any) -> Loop:
     return Loop("grid", tuple((0, e, 1) for e in extents))
 
 
-def Persistent(domain: Any, wave_size: Any, index: Any, group_size: int = 8) -> Loop:
-    """The tiles of `domain` that block `index` of `wave_size` works through, grouped on the last dimension."""
-    return Tiles(
-        "Persistent",
-        tuple((0, d, 1) for d in domain),
-        domain=tuple(domain),
-        wave_size=wave_size,
-        index=index,
-        group_size=group_size,
-    )
+def parallel(start: Any, stop: Any = None) -> Loop:
+    """A loop whose iterations are independent; run in order."""
+    return _range("serial", start, stop, None, {})
+
+
+@dataclass(eq=False)
+class ThreadLoop(Loop):
+    """T.thread_binding: the index is the thread's own, the body runs once."""
+
+    dim: int = 0
+
+    def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
+        launch = builder.launch
+        shape = (*launch.thread_shape, 1, 1) if launch is not None else ()
+        extent = self.ranges[0][1]
+        if launch is None or extent != shape[self.dim]:
+            raise fault(
+                f"T.thread_binding over {extent} threads",
+                "it runs over all threads of one dimension of the block",
+                f"use {shape[self.dim]} threads" if shape else "move it inside `with T.Kernel(...)`",
+                loc,
+            )
+        var = launch.thread_vars[self.dim]
+        keep(builder, names[0], var)
+        yield (var,)
+
+
+def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x") -> Loop:
+    """A loop over the threads of one dimension of the block: its index is the thread's."""
+    axes = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+    if thread not in axes or (stop is not None and start != 0):
+        raise fault(
+            f"T.thread_binding({start!r}, {stop!r}, thread={thread!r})",
+            f"it starts at 0 and names one of {', '.join(axes)}",
+            "use T.Kernel for blocks",
+        )
+    extent = start if stop is None else stop
+    return ThreadLoop("thread_binding", ((0, extent, 1),), dim=axes.index(thread))
 
 
 Serial, Unroll, Vectorized = serial, unroll, vectorized
-__all__ = [
-    "Parallel",
-    "Persistent",
-    "Pipelined",
-    "Serial",
-    "Unroll",
-    "Vectorized",
-    "grid",
-    "serial",
-    "unroll",
-    "vectorized",
-]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..errors import LanguageError, TargetError
-from .dtypes import UNSUPPORTED
+from .dtypes import NAMES, UNSUPPORTED
 from .faults import nearest
 
 _NEEDS = {
@@ -17,6 +18,18 @@ _NEEDS = {
     "the 2:4 sparse matrix instructions, which are not built yet": "gemm_sp wgmma_gemm_sp tcgen05_gemm_sp",
     "a device function outside the kernel's own text, which the simulator cannot run": (
         "call_extern call_pure_extern call_intrin dp4a CUDASourceCodeKernel"
+    ),
+    "raw pointers and extern calls, which are not built yet": (
+        "access_ptr tvm_access_ptr address_of ptx_cp_async attr ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
+        "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
+    ),
+    "atomic loads and stores, which are not built yet": "atomic_load atomic_store",
+    "packed two-lane arithmetic, which is not built yet": (
+        "add2 sub2 mul2 max2 min2 fma2 abs2 extract_lane Ramp Broadcast"
+    ),
+    "descriptors of matrix instructions, which kernels do not write here": (
+        "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
+        "ptx_wgmma_rs ptx_mma ptx_ldmatrix TensorCoreIntrinEmitter"
     ),
     "an image-to-column copy, which is not built yet": "im2col c2d_im2col",
     "reducer objects, which are not built yet": (
@@ -42,6 +55,11 @@ def unknown(name: str, known: Iterable[str]) -> Exception:
     for needs, names in _NEEDS.items():
         if name in names.split():
             return TargetError(f"T.{name}", rule=f"it needs {needs}", fix="write it with the operations that exist")
+    vector = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
+    if vector and vector[1] in NAMES:
+        return TargetError(
+            f"T.{name}", rule="values hold one element; vectors are not built yet", fix="loop with T.vectorized"
+        )
     if name in UNSUPPORTED or name.split("x")[0] in UNSUPPORTED:
         return TargetError(
             f"T.{name}",

@@ -145,6 +145,7 @@ class Table:
 
 
 def untyped(parameter: Undeclared) -> LanguageError:
+    """The error for a parameter whose type nothing says."""
     return fault(
         f"the parameter `{parameter.name}` has no type",
         "each parameter is annotated, in the signature or by a line of the body before its first use",
@@ -177,6 +178,7 @@ def annotations_of(fn: Callable[..., Any], outer: Mapping[str, Any]) -> dict[str
 
 
 def has_contents(cell: Any) -> bool:
+    """Whether a closure cell has been filled yet."""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:

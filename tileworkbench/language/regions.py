@@ -57,6 +57,7 @@ def exact(error: TileError) -> TileError:
 
 
 def show(value: Any) -> str:
+    """An extent in a message: a number, or a symbol's name."""
     if isinstance(value, Const):
         return str(value.value)
     return str(getattr(value, "name", value)) if isinstance(value, Expr) else str(value)
@@ -186,6 +187,7 @@ def _aligned(region: Region, other: Region) -> Region:
 
 
 def mismatch(a: Region, b: Region, what: str, rule: str) -> ShapeError:
+    """The error for two operands whose extents differ."""
     shapes = [f"`{r.buffer.name}` ({', '.join(show(e) for e in r.extents)})" for r in (a, b)]
     return ShapeError(
         f"{what}: {shapes[0]} does not fit {shapes[1]}",

@@ -115,6 +115,7 @@ ptr = PointerFactory()
 
 
 def scope_space(scope: str) -> str:
+    """The ir memory space of a storage scope's name."""
     if scope not in _SPACES:
         raise fault(f"the storage scope {scope!r}", f"scopes are {', '.join(_SPACES)}", "use one of these")
     return _SPACES[scope]

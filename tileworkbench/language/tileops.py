@@ -164,6 +164,7 @@ def wgmma_gemm(
 
 
 def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:
+    """Emits a Gemm of checked operands."""
     builder = require(what)
     regions = []
     for letter, value in (("A", A), ("B", B), ("C", C)):

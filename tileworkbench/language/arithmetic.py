@@ -1,0 +1,138 @@
+"""Arithmetic, selection and conversion of scalars; Python numbers stay Python numbers where that is exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir.dtype import BOOL
+from ..ir.expr import Bitcast, Expr, binary, const, logical_not, select, unary
+from ..ir.expr import cast as ir_cast
+from ..ir.expr import ceildiv as ir_ceildiv
+from .dtypes import as_dtype
+from .faults import fault
+from .mathfns import scalar
+
+Number = int | float
+
+
+def abs(x: Any) -> Any:
+    """Absolute value."""
+    return unary("abs", scalar(x, "T.abs"))
+
+
+def pow(x: Any, y: Any) -> Expr:
+    """x to the power y."""
+    return binary("pow", scalar(x, "T.pow"), scalar(y, "T.pow"))
+
+
+def _folding(op: str, name: str, text: str, python: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A function of two numbers that stays a Python number when both are."""
+
+    def made(a: Any, b: Any) -> Any:
+        if isinstance(a, Number) and isinstance(b, Number) and not isinstance(a, Expr) and not isinstance(b, Expr):
+            return python(a, b)
+        return binary(op, scalar(a, f"T.{name}"), scalar(b, f"T.{name}"))
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = text
+    return made
+
+
+max = _folding("max", "max", "The larger of a and b.", max)
+min = _folding("min", "min", "The smaller of a and b.", min)
+floordiv = _folding("floordiv", "floordiv", "Quotient rounded towards minus infinity.", lambda a, b: a // b)
+floormod = _folding("floormod", "floormod", "Remainder with the sign of b.", lambda a, b: a % b)
+truncdiv = _folding("truncdiv", "truncdiv", "Quotient rounded towards 0.", lambda a, b: math.trunc(a / b))
+truncmod = _folding("truncmod", "truncmod", "Remainder with the sign of a.", lambda a, b: a - b * math.trunc(a / b))
+shift_left = _folding("shl", "shift_left", "a << b.", lambda a, b: a << b)
+shift_right = _folding("shr", "shift_right", "a >> b.", lambda a, b: a >> b)
+bitwise_and = _folding("and", "bitwise_and", "a & b.", lambda a, b: a & b)
+bitwise_or = _folding("or", "bitwise_or", "a | b.", lambda a, b: a | b)
+bitwise_xor = _folding("xor", "bitwise_xor", "a ^ b.", lambda a, b: a ^ b)
+
+
+def bitwise_not(a: Any) -> Expr:
+    """~a."""
+    x = scalar(a, "T.bitwise_not")
+    return logical_not(x) if x.dtype is BOOL else unary("not", x)
+
+
+def ceildiv(a: Any, b: Any) -> Any:
+    """Quotient rounded up; Python ints fold."""
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    return ir_ceildiv(scalar(a, "T.ceildiv"), scalar(b, "T.ceildiv"))
+
+
+cdiv = ceildiv
+
+
+def align_up(x: Any, y: Any) -> Any:
+    """x rounded up to a multiple of y."""
+    return ceildiv(x, y) * y
+
+
+def clamp(x: Any, lo: Any, hi: Any) -> Any:
+    """min(max(x, lo), hi)."""
+    return min(max(x, lo), hi)
+
+
+def if_then_else(cond: Any, a: Any, b: Any) -> Any:
+    """`a` where `cond`, else `b`; the side that is not taken is not evaluated."""
+    if isinstance(cond, bool | int) and not isinstance(cond, Expr):
+        return a if cond else b
+    return select(scalar(cond, "T.if_then_else"), scalar(a, "T.if_then_else"), scalar(b, "T.if_then_else"))
+
+
+Select = if_then_else
+
+
+def infinity(dtype: Any) -> Expr:
+    """Positive infinity of a float type."""
+    of = as_dtype(dtype)
+    if not of.is_float:
+        raise ShapeError(f"T.infinity({of})", rule="infinity is a float", fix="use T.max_value")
+    return const(math.inf, of)
+
+
+def max_value(dtype: Any) -> Expr:
+    """The largest finite value of a type."""
+    of = as_dtype(dtype)
+    return const(of.max_value(), of)
+
+
+def min_value(dtype: Any) -> Expr:
+    """The smallest finite value of a type."""
+    of = as_dtype(dtype)
+    return const(of.min_value(), of)
+
+
+def cast(value: Any, dtype: Any, round: str = "", sat: bool = True, rbits: Any = None) -> Expr:
+    """`value` as `dtype`, to nearest even; `sat` clamps to the range of an fp8 target."""
+    if round not in ("", "rn") or rbits is not None:
+        raise fault(f"T.cast with round={round!r}", "casts round to nearest even here", "leave `round` and `rbits` out")
+    of = as_dtype(dtype)
+    return ir_cast(scalar(value, "T.cast"), of, sat and of.is_float and of.bits == 8)
+
+
+def Cast(dtype: Any, value: Any) -> Expr:
+    """T.cast with the arguments the other way round."""
+    return cast(value, dtype)
+
+
+def reinterpret(value: Any, dtype: Any) -> Expr:
+    """The same bits as another type of the same width."""
+    if isinstance(value, str) or hasattr(value, "__dtype__"):
+        value, dtype = dtype, value  # the older order
+    x, of = scalar(value, "T.reinterpret"), as_dtype(dtype)
+    if x.dtype.bits != of.bits:
+        raise ShapeError(f"T.reinterpret of {x.dtype} as {of}", rule="both types have the same width", fix="use T.cast")
+    return x if x.dtype is of else Bitcast(x, dtype=of)
+
+
+def likely(cond: Any) -> Any:
+    """A hint; the condition itself."""
+    return cond

@@ -1,0 +1,105 @@
+"""Small operations that are loops or expressions over elements: T.transpose, T.any_of, packed atomics, coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir.expr import Expr, Load, Var, as_expr, binary, cast, logical, truth
+from ..ir.stmt import Region, Store
+from ..ops.atomic import AtomicElement
+from ..ops.parallel import Parallel
+from .builder import require
+from .faults import fault
+from .regions import equal, to_region
+
+_MOST = 256  # elements that one any_of or all_of may test
+
+
+def transpose(src: Any, dst: Any) -> None:
+    """dst[j, i] = src[i, j] of two tiles with two dimensions."""
+    builder = require("T.transpose")
+    a, b = to_region(src, "T.transpose: the source"), to_region(dst, "T.transpose: the destination")
+    if len(a.extents) != 2 or len(b.extents) != 2 or not all(map(equal, a.extents, reversed(b.extents))):
+        raise ShapeError(
+            f"T.transpose of `{a.buffer.name}` {a.extents} into `{b.buffer.name}` {b.extents}",
+            rule="both have two dimensions, the destination's are exchanged",
+            fix="allocate the destination with the exchanged shape",
+        )
+    loc = builder.here
+    i, j = (Var(builder.unique(name), loc=loc) for name in ("i", "j"))
+    value = Load(a.buffer, (binary("add", a.starts[0], i), binary("add", a.starts[1], j)), loc=loc)
+    place = (binary("add", b.starts[0], j), binary("add", b.starts[1], i))
+    store = Store(b.buffer, place, cast(value, b.buffer.dtype), loc=loc)
+    builder.emit(Parallel((i, j), tuple(a.extents), (store,), (), loc=loc))
+
+
+def _test(what: str, op: str, buffer: Any) -> Expr:
+    """`or` / `and` over the elements of a buffer, or of a region that varies in its last dimension only."""
+    region = to_region(buffer, what)
+    *front, count = region.extents
+    if any(not (isinstance(e, int) and e == 1) for e in front) or not isinstance(count, int) or count > _MOST:
+        raise fault(
+            f"{what} of extents {region.extents}",
+            f"it tests one row of at most {_MOST} elements",
+            "slice one row, or reduce with T.reduce_max",
+        )
+    *start, last = region.starts
+    tests = [truth(Load(region.buffer, (*start, binary("add", last, n)))) for n in range(count)]
+    made = tests[0]
+    for test in tests[1:]:
+        made = logical(op, made, test)
+    return made
+
+
+def any_of(buffer: Any) -> Expr:
+    """Whether any element of a row is not zero."""
+    return _test("T.any_of", "lor", buffer)
+
+
+def all_of(buffer: Any) -> Expr:
+    """Whether all elements of a row are not zero."""
+    return _test("T.all_of", "land", buffer)
+
+
+def _packed(lanes: int) -> Callable[..., None]:
+    def made(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> None:
+        what = f"T.atomic_addx{lanes}"
+        if return_prev:
+            raise fault(f"{what}: return_prev", "packed atomics give no old value here", "use T.atomic_add")
+        builder = require(what)
+        target, source = _row(what, dst, lanes), _row(what, value, lanes)
+        for n in range(lanes):
+            place, operand = _lane(target, n), _lane(source, n)
+            fitted = cast(as_expr(Load(source.buffer, operand)), target.buffer.dtype)
+            order = memory_order or "relaxed"
+            builder.emit(AtomicElement("add", target.buffer, place, fitted, order, None, loc=builder.here))
+
+    made.__name__ = made.__qualname__ = f"atomic_addx{lanes}"
+    made.__doc__ = f"Adds {lanes} neighbouring elements, beginning at `value`, to those at `dst`."
+    return made
+
+
+def _row(what: str, value: Any, lanes: int) -> Region:
+    region = to_region(value, what)
+    if not isinstance(value, Load | Region) or region.extents[-1] not in (1, lanes):
+        raise fault(f"{what}: an operand is not the first of {lanes} elements", "write `A[i, j]`", "")
+    return region
+
+
+def _lane(region: Region, n: int) -> tuple[Expr, ...]:
+    return (*region.starts[:-1], binary("add", region.starts[-1], n))
+
+
+atomic_addx2, atomic_addx4 = _packed(2), _packed(4)
+
+
+def index_to_coordinates(index: Any, shape: Any) -> list[Any]:
+    """The coordinates of a row-major linear index."""
+    out: list[Any] = []
+    rest = index
+    for extent in reversed(list(shape)[1:]):
+        out.append(rest % extent)
+        rest = rest // extent
+    return [rest, *reversed(out)]
