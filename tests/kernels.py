@@ -57,6 +57,8 @@ def gemm(
     dtype: str = "float16",
     out: str = "float32",
     relu: bool = False,
+    panel: int = 0,
+    order: str = "row",
 ) -> Any:
     @T.prim_func
     def gemm(
@@ -68,6 +70,7 @@ def gemm(
             A_shared = T.alloc_shared((BK, BM) if trans_a else (BM, BK), dtype)
             B_shared = T.alloc_shared((BN, BK) if trans_b else (BK, BN), dtype)
             C_local = T.alloc_fragment((BM, BN), "float32")
+            T.use_swizzle(max(panel, 1), order, enable=panel > 0)
             T.clear(C_local)
             for k in T.Pipelined(T.ceildiv(K, BK), num_stages=stages):
                 if trans_a:

@@ -15,6 +15,7 @@ from .passes.facts import assume
 from .passes.layouts import layouts
 from .passes.lower import lower
 from .passes.place_sync import place_sync
+from .passes.raster import raster
 from .passes.schedule import schedule
 from .passes.select import check_ops, select
 from .passes.shared_plan import shared_plan
@@ -27,6 +28,7 @@ Pass = Callable[[Kernel, Target], Kernel]
 PASSES: tuple[tuple[str, Pass, str], ...] = (
     ("check", check_ops, "the user's mistakes, before any rewrite blurs the lines"),
     ("assume", assume, "the facts of this variant: everything later may count on them"),
+    ("raster", raster, "block order; everything later sees only the renamed block indices"),
     ("select", select, "ranked implementations of every op: roles and layouts depend on them"),
     ("specialise", specialise, "roles and channels; a fragment's layout belongs to a role's threads"),
     ("layouts", layouts, "fragments, shared tiles, conversions; ties every op to one implementation"),

@@ -22,6 +22,7 @@ def kernel_facts(kernel: Kernel, target: Target, *, warps: int = 0) -> Facts:
         facts.ranges[var] = (0, _upper(extent))
     for var, size in zip(kernel.thread_vars, kernel.thread_shape, strict=False):
         facts.ranges[var] = (0, size - 1)
+    facts.ranges |= kernel.attrs.get("ranges", {})
     for symbol in kernel.symbols():
         facts.ranges[symbol] = (0, math.inf)
     lanes = target.arch.warp_size

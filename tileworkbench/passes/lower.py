@@ -167,6 +167,8 @@ class _Lowering:
         value = self.ctx.facts.simplify(value) if value.dtype.is_int else value
         if value.dtype.is_int:
             low, high = self.ctx.facts.range(value)
+            known = self.ctx.facts.ranges.get(s.var, (low, high))  # raster knows more than its arithmetic shows
+            low, high = max(low, known[0]), min(high, known[1])
             facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
             facts.ranges[s.var], facts.divisors[s.var] = (low, high), self.ctx.facts.divisor(value) or 1
             self.ctx.facts = facts

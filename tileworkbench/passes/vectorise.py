@@ -37,7 +37,10 @@ def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
     for s in body:
         out += _statement(s, known)
         if isinstance(s, Let) and s.value.dtype.is_int:
-            known.ranges[s.var], known.divisors[s.var] = known.range(s.value), known.divisor(s.value) or 1
+            low, high = known.range(s.value)
+            before = known.ranges.get(s.var, (low, high))
+            known.ranges[s.var] = (max(low, before[0]), min(high, before[1]))
+            known.divisors[s.var] = known.divisor(s.value) or 1
     return tuple(out)
 
 
