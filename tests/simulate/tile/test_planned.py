@@ -154,7 +154,9 @@ def test_missing_wait():
 def test_missing_release_is_a_deadlock():
     p = Parts(64, 2)
     made = two_roles(p, [loop(p.ko, p.trips, Wait(p.channel, loc=at(30)), p.gemm)])
-    with pytest.raises(SimulationError, match=r"deadlock: load waits for a free version .* compute waits for version 2"):
+    with pytest.raises(
+        SimulationError, match=r"deadlock: load waits for a free version .* compute waits for version 2"
+    ):
         run(made, inputs(64))
 
 

@@ -58,11 +58,11 @@ def load(st: State, slot: Slot, indices: list[Any], loc: Loc | None, array: np.n
     if affine and in_range(indices, slot.shape):
         out = view(source, slot.lead, indices, st.rank)
     elif affine and slot.lead == 0 and (cut := boxes(indices, slot.shape, extent_of(st, slot, indices))) is not None:
-        out = np.zeros(extent_of(st, slot, indices), source.dtype)
+        out = np.full(extent_of(st, slot, indices), slot.outside if array is None else False, source.dtype)
         for box in cut:
             out[tuple(slice(a, b) for a, b in box)] = view(source, 0, boxed(indices, box), st.rank)
     else:
-        out = _gather(st, slot, source, indices, loc)
+        out = _gather(st, slot, source, indices, loc, slot.outside if array is None else False)
     return widen(out, slot.buffer.dtype) if slot.narrow and array is None else out
 
 
@@ -107,15 +107,15 @@ def positions(slot: Slot, indices: list[Any], rank: int) -> tuple[list[Any], Any
     return at, valid
 
 
-def _gather(st: State, slot: Slot, source: np.ndarray, indices: list[Any], loc: Loc | None) -> np.ndarray:
+def _gather(st: State, slot: Slot, source: np.ndarray, indices: list[Any], loc: Loc | None, outside: Any) -> np.ndarray:
     at, valid = positions(slot, indices, st.rank)
     if valid is not True and slot.lead:
         refuse_outside(st, slot, indices, valid, loc)
     if 0 in slot.shape:
-        return np.zeros(extent_of(st, slot, indices), source.dtype)
+        return np.full(extent_of(st, slot, indices), outside, source.dtype)
     out = source[tuple(at)]
     if valid is not True:
-        out = np.where(valid, out, np.zeros((), source.dtype))
+        out = np.where(valid, out, np.asarray(outside, source.dtype))
     return out
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ...ir.expr import Buffer, Expr, Load, Var
+from ...ir.expr import Buffer, Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.planned import Role, Turn
@@ -36,7 +36,7 @@ def tile_bytes(kernel: Kernel) -> int:
 
 def chunks(grid: tuple[int, ...], bytes_per_block: int, single: set[int], target: int = _TARGET) -> Iterator[Box]:
     """Boxes that cover the grid in order; axes in `single` have extent 1 in each."""
-    room = max(1, target // bytes_per_block)
+    room = max(1, target // bytes_per_block) if bytes_per_block else math.prod(grid)
     sizes = [1] * len(grid)
     for axis in reversed(range(len(grid))):
         if axis in single:
@@ -79,9 +79,15 @@ def deciding_axes(kernel: Kernel) -> set[int]:
     return out
 
 
+def orders_grid(kernel: Kernel) -> bool:
+    return any(isinstance(n, Call) and n.fn == "sync_grid" for n in walk(kernel.body))
+
+
 def waits(kernel: Kernel) -> bool:
     """Whether the kernel has agents that wait for one another."""
-    return bool(kernel.channels) or any(isinstance(n, (Role, Turn)) or hasattr(n, "waits_for") for n in walk(kernel.body))
+    return bool(kernel.channels) or any(
+        isinstance(n, (Role, Turn)) or hasattr(n, "waits_for") for n in walk(kernel.body)
+    )
 
 
 def uniform_control(kernel: Kernel) -> bool:

@@ -71,9 +71,7 @@ class Env:
             mark = self._full(load(st, slot, self._indices(region, extents), region.loc, undefined_of(slot)), extents)
         return mark if mark.any() else None
 
-    def write(
-        self, region: Region, value: Any, dtype: DType, keep: bool = False, undefined: Any = None
-    ) -> None:
+    def write(self, region: Region, value: Any, dtype: DType, keep: bool = False, undefined: Any = None) -> None:
         """Stores `value`, of `dtype`, in the region for the active blocks, converted as T.copy does it: nearest-even,
         saturating for fp8. What lies past the edge of a global tensor is dropped. `keep` promises that nobody changes
         `value` later."""
@@ -198,6 +196,15 @@ class Env:
         """0 … threads − 1 along the thread axis."""
         return axis_values(self.st.base - 1, self.st.threads, self.st.base)
 
+    def cluster_rank(self) -> Any:
+        """The block's number in its cluster, x fastest."""
+        cluster, rank, pitch = self.program.cluster, 0, 1
+        for var, n in zip(self.program.block_vars, cluster, strict=False):
+            at = self.st.vars[var]
+            at = at.dense() if isinstance(at, Affine) else at
+            rank, pitch = rank + at % n * pitch, pitch * n
+        return rank if isinstance(rank, int) else rank.astype(np.int32)
+
     def block_name(self, place: tuple[int, ...]) -> str:
         origin = self.st.origin
         block = [o + (int(p) if p < n else 0) for o, p, n in zip(origin, place, self.st.sizes, strict=False)]
@@ -206,6 +213,7 @@ class Env:
     def _is_whole(self, region: Region, slot: Slot, extents: tuple[int, ...]) -> bool:
         return (
             extents == slot.shape
+            and not slot.view
             and slot.lead == self.st.base
             and all(isinstance(s, Const) and s.value == 0 for s in region.starts)
         )

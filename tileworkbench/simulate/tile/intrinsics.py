@@ -1,30 +1,174 @@
-"""Calls that are not functions of their arguments alone: synchronisation, lane exchanges, thread-wide combinations."""
+"""Calls that are not functions of their arguments alone: exchanges and votes between threads, ordering."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...errors import SimulationError
+from ...ir.dtype import DType
 from ...ir.expr import Call, Expr
+from .affine import Affine
+from .arithmetic import as_array
+from .rounding import rounder
 from .state import State
 
 if TYPE_CHECKING:
     from .program import Program
 
-# Statements of one agent run in the user's order for all threads at once, so ordering calls have nothing left to do.
-_ORDERING = frozenset(
-    ("sync_threads", "sync_warp", "syncthreads", "syncwarp", "sync_grid", "fence_proxy_async", "threadfence", "pdl_trigger",
-     "pdl_sync")
-)  # fmt: skip
+Closure = Callable[[State], Any]
+_WARP = 32
+
+# All threads run a statement before any runs the next one, so ordering has nothing left to do inside one agent.
+ORDERING = frozenset((
+    "sync_threads", "sync_warp", "named_barrier_arrive", "fence_proxy_async", "cluster_sync", "cluster_arrive",
+    "cluster_arrive_relaxed", "cluster_wait", "pdl_trigger", "pdl_sync", "sync_grid",
+))  # fmt: skip
 
 
 def compile_effect(e: Expr, depth: int, program: Program) -> Callable[[State], None] | None:
     """The effect of a call that stands as a statement; None when `e` is evaluated like any other expression."""
-    if isinstance(e, Call) and e.fn in _ORDERING:
+    if isinstance(e, Call) and e.fn in ORDERING:
         return lambda st: None
     return None
 
 
-def compile_value(e: Call, depth: int, program: Program) -> Callable[[State], Any] | None:
+def compile_value(e: Call, depth: int, program: Program) -> Closure | None:
     """The value of an intrinsic; None when `e` is a math function."""
-    return None
+    made = _made(e)
+    if made is None:
+        return None
+    if depth:
+        raise SimulationError(
+            f"T.{e.fn} inside T.Parallel", rule="it works between the threads of a warp or block", loc=e.loc
+        )
+    args = [(program.expression(a, 0), a.dtype) for a in e.args]
+    return lambda st: made(st, [_spread(st, a(st), d) for a, d in args], e.dtype)
+
+
+def _made(e: Call) -> Callable[[State, list[np.ndarray], DType], Any] | None:
+    if e.fn in _SHUFFLES:
+        return _shuffle(_SHUFFLES[e.fn])
+    if e.fn.startswith("warp_reduce_"):
+        return _reduce(e.fn.removeprefix("warp_reduce_"))
+    return _OTHERS.get(e.fn)
+
+
+def _spread(st: State, value: Any, dtype: DType) -> np.ndarray:
+    """The value with every machine axis, threads last and at full extent."""
+    array = np.asarray(value.dense(dtype.numpy) if isinstance(value, Affine) else as_array(value, dtype))
+    array = array.reshape((1,) * st.base) if array.ndim == 0 else array
+    return np.broadcast_to(array, (*array.shape[:-1], st.threads))
+
+
+def _groups(x: np.ndarray, width: int, fill: Any) -> np.ndarray:
+    """Threads as (groups, width); the last group is filled up."""
+    missing = -x.shape[-1] % width
+    if missing:
+        x = np.concatenate([x, np.full((*x.shape[:-1], missing), fill, x.dtype)], axis=-1)
+    return x.reshape(*x.shape[:-1], -1, width)
+
+
+# --- exchanges ---------------------------------------------------------------------------------------------------
+_SHUFFLES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "shfl_sync": lambda lane, d, width: d % width,
+    "shfl_xor": lambda lane, d, width: lane ^ d,
+    "shfl_down": lambda lane, d, width: lane + d,
+    "shfl_up": lambda lane, d, width: lane - d,
+}
+
+
+def _shuffle(source: Callable[[Any, Any, Any], Any]) -> Callable[[State, list[np.ndarray], DType], Any]:
+    def run(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+        value, delta, width = args[0], args[1].astype(np.int64), args[2].astype(np.int64)
+        thread = np.arange(st.threads)
+        lane = thread % width
+        other = source(lane, delta, width)
+        # A lane outside the group gives the own value.
+        take = np.where((other >= 0) & (other < width), thread - lane + other, thread)
+        take = np.where(take < st.threads, take, thread)
+        shape = np.broadcast_shapes(value.shape, take.shape)
+        return np.take_along_axis(np.broadcast_to(value, shape), np.broadcast_to(take, shape), axis=-1)
+
+    return run
+
+
+# --- combinations over a warp ------------------------------------------------------------------------------------
+def _reduce(kind: str) -> Callable[[State, list[np.ndarray], DType], Any]:
+    fn, name = {
+        "sum": (np.add, "zero"),
+        "max": (np.fmax, "least"),
+        "min": (np.fmin, "greatest"),
+        "bitand": (np.bitwise_and, "ones"),
+        "bitor": (np.bitwise_or, "zero"),
+    }[kind]
+
+    def run(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+        neutral = {
+            "zero": 0,
+            "ones": -1 if dtype.kind == "int" else dtype.max_value() if dtype.is_int else 0,
+            "least": -np.inf if dtype.is_float else dtype.min_value(),
+            "greatest": np.inf if dtype.is_float else dtype.max_value(),
+        }[name]
+        value = args[0]
+        if isinstance(st.mask, np.ndarray):
+            value = np.where(st.mask, value, np.asarray(neutral, value.dtype))
+        out = fn.reduce(_groups(value, _WARP, neutral), axis=-1, keepdims=True, dtype=value.dtype)
+        rounding = rounder(dtype)
+        return _per_thread(st, out if rounding is None else rounding(out))
+
+    return run
+
+
+def _per_thread(st: State, per_warp: np.ndarray) -> np.ndarray:
+    """One value a warp, given to each of its threads."""
+    full = np.broadcast_to(per_warp, (*per_warp.shape[:-1], _WARP))
+    return full.reshape(*full.shape[:-2], -1)[..., : st.threads]
+
+
+# --- votes -------------------------------------------------------------------------------------------------------
+def _active(st: State, predicate: np.ndarray, neutral: bool) -> np.ndarray:
+    return predicate if st.mask is True else np.where(st.mask, predicate, neutral)
+
+
+def _any(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    return _per_thread(st, _groups(_active(st, args[0], False), _WARP, False).any(axis=-1, keepdims=True))
+
+
+def _all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    return _per_thread(st, _groups(_active(st, args[0], True), _WARP, True).all(axis=-1, keepdims=True))
+
+
+def _ballot(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    votes = _groups(_active(st, args[0], False), _WARP, False)
+    bits = (votes * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, keepdims=True, dtype=np.uint64)
+    return _per_thread(st, bits)
+
+
+def _activemask(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    return _ballot(st, [np.ones((1,) * (st.base - 1) + (st.threads,), bool)], dtype)
+
+
+def _block(fn: Callable[[np.ndarray], Any], neutral: bool) -> Callable[[State, list[np.ndarray], DType], Any]:
+    return lambda st, args, dtype: fn(_active(st, args[0], neutral))
+
+
+def _elect(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    extent = int(args[0].reshape(-1)[0])
+    thread = np.arange(st.threads).reshape((1,) * (st.base - 1) + (-1,))
+    return thread % extent == 0 if extent else thread == 0
+
+
+_OTHERS: dict[str, Callable[[State, list[np.ndarray], DType], Any]] = {
+    "any_sync": _any,
+    "all_sync": _all,
+    "ballot_sync": _ballot,
+    "activemask": _activemask,
+    "shuffle_elect": _elect,
+    "syncthreads_count": _block(lambda p: p.sum(axis=-1, keepdims=True, dtype=np.int32), False),
+    "syncthreads_and": _block(lambda p: p.all(axis=-1, keepdims=True), True),
+    "syncthreads_or": _block(lambda p: p.any(axis=-1, keepdims=True), False),
+    "block_rank_in_cluster": lambda st, args, dtype: st.env.cluster_rank(),
+}

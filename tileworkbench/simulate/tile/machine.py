@@ -17,12 +17,13 @@ from ...ir.kernel import Kernel
 from ...options import options
 from .affine import Affine
 from .bind import Bound, bind
-from .chunk import Box, chunks, deciding_axes, tile_bytes, uniform_control, waits
+from .chunk import Box, chunks, deciding_axes, orders_grid, tile_bytes, uniform_control, waits
 from .env import Env
 from .program import Program
 from .rings import Ring, Shared
 from .roles import stuck
 from .state import Budget, State
+from .views import roots, written_through
 
 _PROGRAMS: weakref.WeakKeyDictionary[Kernel, Program] = weakref.WeakKeyDictionary()
 
@@ -53,12 +54,17 @@ def run(
     written = written_tensors(kernel)
     with np.errstate(all="ignore"):
         bound = bind(kernel, args, written, lambda e, values: _number(program, e, values))
+        for buffer, value in kernel.attrs.get("safe_values", {}).items():
+            if buffer in bound.slots:
+                bound.slots[buffer].outside = value.value
         grid = tuple(_number(program, g, bound.values) for g in reversed(kernel.grid))
         if any(n < 0 for n in grid):
             raise LaunchError(f"the grid is {tuple(reversed(grid))}", rule="extents are not negative", loc=kernel.loc)
         events: list[Any] | None = [] if collect else None
         budget = Budget(options.simulate_step_limit, options.simulate_step_limit)
-        plan = list(chunks(grid, tile_bytes(kernel), _single_axes(kernel, grid)))
+        # A barrier of the grid needs all blocks at the same statement.
+        per_block = 0 if orders_grid(kernel) else tile_bytes(kernel)
+        plan = list(chunks(grid, per_block, _single_axes(kernel, grid)))
         for number, box in enumerate(plan):
             _run_chunk(kernel, program, bound, box, budget, events)
             if progress is not None:
@@ -71,7 +77,7 @@ def run(
 
 def written_tensors(kernel: Kernel) -> set[Buffer]:
     """Tensors that some statement may store to."""
-    return writes(kernel.body) & set(kernel.tensors)
+    return written_through(writes(kernel.body), roots(kernel)) & set(kernel.tensors)
 
 
 def _outputs(kernel: Kernel, bound: Bound, written: set[Buffer]) -> tuple[np.ndarray, ...]:
@@ -98,7 +104,7 @@ def _run_chunk(
     sizes = (*(stop - start for start, stop in box), 1)
     rank = len(sizes)
     st = State(sizes, max(kernel.threads, 1), bound.slots, budget, dict(bound.values), events=events)
-    st.sizes = (*sizes[:-1], st.threads)
+    st.sizes, st.views = (*sizes[:-1], st.threads), program.views
     st.env, st.ring = Env(st, program), Ring(Shared(kernel), "")
     st.origin = tuple(start for start, _ in box)
     for i, var in enumerate(kernel.block_vars):

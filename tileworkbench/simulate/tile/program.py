@@ -19,6 +19,7 @@ from .expression import compile_expression
 from .matmul import Products
 from .rings import Waiting
 from .state import State
+from .views import roots
 
 _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
     Store: statement.compile_store,
@@ -47,6 +48,9 @@ class Program:
         self.depths: dict[Var, int] = {}
         self.products = Products()
         self.thread_vars = kernel.thread_vars
+        self.threads = kernel.threads
+        self.block_vars, self.cluster = kernel.block_vars, kernel.cluster
+        self.views = roots(kernel)
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
@@ -102,6 +106,8 @@ class Program:
         waiting = _WAITING.get(type(s))
         if waiting is not None:
             return Step(waiting(s, depth, self), True, exits, s)
+        if isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn in ("sync_threads", "named_barrier_arrive"):
+            return Step(roles.compile_named_barrier(s.value, self), True, False, s)
         if isinstance(s, Op):
             return self._operation_step(s, depth)
         plain = _PLAIN.get(type(s))

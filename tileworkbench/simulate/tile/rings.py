@@ -62,6 +62,7 @@ class Shared:
         self.states = {c: ChannelState(c, versions=[{} for _ in range(c.depth)]) for c in kernel.channels}
         self.by_buffer = {b: self.states[c] for c in kernel.channels for b in c.buffers}
         self.barriers: dict[tuple[Buffer, int], Barrier] = {}
+        self.names: dict[int, Barrier] = {}
         self.turns: dict[str, int] = {}
         self.ticks = 0
 
@@ -70,6 +71,13 @@ class Shared:
         if found is None:
             count = buffer.attr("count", (1,))[index]
             found = self.barriers[buffer, index] = Barrier(count, count)
+        return found
+
+    def named(self, number: int, count: int) -> Barrier:
+        """The block barrier of this number, for `count` threads."""
+        found = self.names.get(number)
+        if found is None:
+            found = self.names[number] = Barrier(count, count)
         return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SimulationError
+from ...ir.expr import Call, Const
 from ...ir.planned import Acquire, Commit, Complete, Issue, Release, Role, Turn, Wait
 from ...ir.stmt import Stmt
 from ...ops.warpgroup import WarpGroups
@@ -75,7 +76,10 @@ def _threads(first: int, count: int, rank: int) -> Any:
 
 
 def _deadlock(waiting: dict[str, Waiting]) -> SimulationError:
-    lines = [f"{role} waits for {reason.what}" + (f" at {reason.loc}" if reason.loc else "") for role, reason in waiting.items()]
+    lines = [
+        f"{role} waits for {reason.what}" + (f" at {reason.loc}" if reason.loc else "")
+        for role, reason in waiting.items()
+    ]
     first = next(iter(waiting.values()))
     return SimulationError(
         "deadlock: " + "; ".join(lines),
@@ -95,7 +99,9 @@ def _acquire(s: Acquire, depth: int, program: Program) -> Body:
         state = st.ring.shared.states[s.channel]
         if state.acquired > state.committed:
             raise SimulationError(
-                f"channel `{s.channel.name}` is acquired twice without a Commit", rule="one version at a time", loc=s.loc
+                f"channel `{s.channel.name}` is acquired twice without a Commit",
+                rule="one version at a time",
+                loc=s.loc,
             )
         while not state.free():
             yield Waiting(f"a free version of channel `{s.channel.name}` (all {s.channel.depth} are in use)", s.loc)
@@ -157,6 +163,26 @@ def _issue(s: Issue, depth: int, program: Program) -> Callable[[State], None]:
 
 def _complete(s: Complete, depth: int, program: Program) -> Callable[[State], None]:
     return lambda st: st.ring.complete(s.op, s.impl, s.pending)
+
+
+def compile_named_barrier(e: Call, program: Program) -> Body:
+    """A block barrier between agents; nothing where one agent runs all threads."""
+    arrives_only = e.fn == "named_barrier_arrive"
+    numbers = [a.value if isinstance(a, Const) else 0 for a in e.args]
+    number = int(numbers[0]) if numbers else 0
+
+    def run(st: State) -> Iterator[Any]:
+        if not st.ring.role:
+            return
+        shared = st.ring.shared
+        barrier = shared.named(number, int(numbers[1]) if len(numbers) > 1 else program.threads)
+        mine = barrier.phase
+        barrier.arrive(st.threads)
+        shared.ticks += 1
+        while not arrives_only and barrier.phase == mine:
+            yield Waiting(f"{barrier.pending} more threads at barrier {number}", e.loc)
+
+    return run
 
 
 WAITING: dict[type, Callable[..., Body]] = {Acquire: _acquire, Wait: _wait, Turn: _turn}

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import Loc, ResourceError, SimulationError
 from ...ir.expr import Buffer, Var
 from .storage import Slot, tile_slot
+from .views import view_slot
 
 if TYPE_CHECKING:
     from .env import Env
@@ -57,6 +58,7 @@ class State:
     vars: dict[Var, Any] = field(default_factory=dict)
     taints: dict[Var, Any] = field(default_factory=dict)
     tiles: dict[Buffer, Slot] = field(default_factory=dict)
+    views: dict[Buffer, Buffer] = field(default_factory=dict)
     mask: Any = True
     loop: LoopFrame | None = None
     spread: list[Slot] = field(default_factory=list)  # private buffers spread over the open T.Parallel
@@ -89,6 +91,8 @@ class State:
     def slot(self, buffer: Buffer, write: bool = False) -> Slot:
         """The buffer's values as this agent sees them; tiles come into being at first use."""
         slot = self.tensors.get(buffer)
+        if slot is None and self.views and buffer in self.views:
+            return view_slot(buffer, self.slot(self.views[buffer], write), self.shape(buffer), self.sizes)
         if slot is None:
             slot = self.ring.slot(buffer, write)
         if slot is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import SimulationError
-from ...ir.expr import Binary, Call, Cast, Compare, Const, Expr, Select, Unary
-from ...ir.stmt import Alloc, Assert, Eval, Let, Print, Store
+from ...ir.expr import Binary, Buffer, Call, Cast, Compare, Const, Expr, Select, Unary
+from ...ir.stmt import Alloc, Assert, Eval, Let, Print, Region, Store, whole
 from . import mathfn
 from .affine import Affine
 from .arithmetic import as_array, dense
@@ -71,7 +71,7 @@ def compile_store(s: Store, depth: int, program: Program) -> Run:
 
 def _whole(st: State, slot: Slot, at: list[Any], value: Any, mark: Any) -> bool:
     """Whether the store writes element (i, j, …) of the whole tile in iteration (i, j, …) of every block."""
-    if st.mask is not True or slot.private or st.sizes[st.base :] != slot.shape or not slot.shape:
+    if st.mask is not True or slot.private or slot.view or st.sizes[st.base :] != slot.shape or not slot.shape:
         return False
     for array in (value, mark):
         if isinstance(array, np.ndarray) and array.ndim and array.shape[st.base - 1] != 1:
@@ -121,7 +121,7 @@ def compile_alloc(s: Alloc, depth: int, program: Program) -> Run:
 
     def run(st: State) -> None:
         # Where the declaration stands in a loop, every trip gets a new, empty buffer.
-        if not st.ring.owns(buffer):
+        if not st.ring.owns(buffer) and buffer not in st.views:
             st.tiles[buffer] = tile_slot(buffer, st.shape(buffer), st.base)
 
     return run
@@ -159,17 +159,34 @@ _MOST_LINES = 64
 
 
 def compile_print(s: Print, depth: int, program: Program) -> Run:
-    parts = [p if not isinstance(p, Expr) else (program.expression(p, depth), p.dtype) for p in s.parts]
+    parts = [p if isinstance(p, (str, Buffer, Region)) else (program.expression(p, depth), p.dtype) for p in s.parts]
+    tiles = any(isinstance(p, (Buffer, Region)) for p in parts)
 
     def run(st: State) -> None:
-        values = [p if isinstance(p, str) else np.asarray(as_array(p[0](st), p[1])) for p in parts]
-        shape = np.broadcast_shapes(np.shape(st.mask), *(v.shape for v in values if not isinstance(v, str)))
+        values = [_printed(st, p) for p in parts]
+        lead = st.base if tiles else st.rank
+        shapes = [v.shape[:lead] for v in values if isinstance(v, np.ndarray) and v.ndim >= lead]
+        shape = np.broadcast_shapes(np.shape(st.mask), *shapes)
         places = np.argwhere(st.active(shape)) if shape else [()]
         for place in places[:_MOST_LINES]:
-            at = tuple(place)
-            text = " ".join(v if isinstance(v, str) else str(np.broadcast_to(v, shape)[at]) for v in values)
+            at = tuple(int(i) for i in place)
+            text = " ".join(v if isinstance(v, str) else str(_at(v, at, lead)) for v in values)
             program.printed(f"{st.env.block_name(at)}{text}")
         if len(places) > _MOST_LINES:
             program.printed(f"… and {len(places) - _MOST_LINES} more")
 
     return run
+
+
+def _printed(st: State, part: Any) -> Any:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, (Buffer, Region)):
+        return st.env.read(part if isinstance(part, Region) else whole(part))
+    return np.asarray(as_array(part[0](st), part[1]))
+
+
+def _at(value: np.ndarray, place: tuple[int, ...], lead: int) -> Any:
+    if value.ndim < lead:
+        return value
+    return value[tuple(i if n > 1 else 0 for i, n in zip(place, value.shape, strict=False))]

@@ -35,6 +35,8 @@ class Slot:
     narrow: bool = False  # the array is in the native dtype of a narrow float, not in its container
     unwritten: np.ndarray | None = None
     private: bool = False
+    view: bool = False  # shares another slot's memory: stores go into the array, which is never replaced
+    outside: Any = 0  # of a tensor, what reads past its edge give
     shape: tuple[int, ...] = field(default=())
 
 

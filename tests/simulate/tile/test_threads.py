@@ -1,0 +1,176 @@
+"""Atomics, thread-level code, views, warpgroups with barriers of their own."""
+
+import numpy as np
+
+import tileworkbench.language as T
+from tileworkbench.simulate.tile import run
+
+from .calls import integers, returned
+
+
+def test_histogram_by_atomics():
+    @T.prim_func
+    def kernel(A: T.Tensor((100,), "int32"), H: T.Tensor((8,), "int32")):
+        with T.Kernel(4, threads=32) as bx:
+            for i in T.Parallel(25):
+                T.atomic_add(H[A[bx * 25 + i]], 1)
+
+    a = np.random.default_rng(2).integers(0, 8, 100).astype(np.int32)
+    h = np.zeros(8, np.int32)
+    run(kernel.kernel, [a, h])
+    assert np.array_equal(h, np.bincount(a, minlength=8))
+
+
+def test_split_k_by_atomic_tiles():
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 64), "float16"), B: T.Tensor((64, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(4, threads=32) as bk:
+            A_s = T.alloc_shared((32, 16), "float16")
+            B_s = T.alloc_shared((16, 32), "float16")
+            C_l = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[0, bk * 16], A_s)
+            T.copy(B[bk * 16, 0], B_s)
+            T.gemm(A_s, B_s, C_l, clear_accum=True)
+            T.atomic_add(C, C_l)
+
+    a, b = integers(1, (32, 64), "float16"), integers(2, (64, 32), "float16")
+    c = np.zeros((32, 32), np.float32)
+    run(kernel.kernel, [a, b, c])
+    assert np.array_equal(c.astype(int), a.astype(int) @ b.astype(int))
+
+
+def test_threads_with_private_registers():
+    @T.prim_func
+    def kernel(A: T.Tensor((512,), "float32"), B: T.Tensor((512,), "float32")):
+        with T.Kernel(2, threads=64) as bx:
+            tx = T.get_thread_binding(0)
+            mine = T.alloc_local((4,), "float32")
+            for k in T.serial(4):
+                mine[k] = A[bx * 256 + tx * 4 + k]
+            for k in T.serial(4):
+                B[bx * 256 + tx * 4 + k] = mine[3 - k]
+
+    a = np.arange(512, dtype=np.float32)
+    got = returned(kernel, (512,), "float32", a)
+    assert np.array_equal(got, a.reshape(-1, 4)[:, ::-1].reshape(-1))
+
+
+def test_block_sum_by_shuffles_and_shared_memory():
+    @T.prim_func
+    def kernel(A: T.Tensor((3, 96), "int32"), B: T.Tensor((3,), "int32")):
+        with T.Kernel(3, threads=96) as bx:
+            tx = T.get_thread_binding(0)
+            partial = T.alloc_shared((3,), "int32")
+            value = T.alloc_var("int32", 0)
+            value = A[bx, tx]
+            for step in T.unroll(5):
+                value = value + T.shfl_xor(value, 1 << step)
+            if tx % 32 == 0:
+                partial[tx // 32] = value
+            T.sync_threads()
+            if tx == 0:
+                B[bx] = partial[0] + partial[1] + partial[2]
+
+    a = integers(4, (3, 96), "int32", 1000)
+    assert np.array_equal(returned(kernel, (3,), "int32", a), a.sum(axis=1))
+
+
+def test_while_loop_with_a_trip_count_per_thread():
+    """Collatz steps."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(2, threads=32) as bx:
+            tx = T.get_thread_binding(0)
+            n = T.alloc_var("int32", 0)
+            steps = T.alloc_var("int32", 0)
+            n = A[bx * 32 + tx]
+            while n != 1:
+                if n % 2 == 0:
+                    n = n // 2
+                else:
+                    n = 3 * n + 1
+                steps = steps + 1
+            B[bx * 32 + tx] = steps
+
+    def reference(n):
+        steps = 0
+        while n != 1:
+            n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
+        return steps
+
+    a = np.arange(1, 65, dtype=np.int32)
+    assert returned(kernel, (64,), "int32", a).tolist() == [reference(int(n)) for n in a]
+
+
+def test_break_and_continue():
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 10), "int32"), B: T.Tensor((4,), "int32")):
+        with T.Kernel(4, threads=32) as bx:
+            total = T.alloc_var("int32", 0)
+            for k in T.serial(10):
+                if A[bx, k] < 0:
+                    break
+                if A[bx, k] % 2 == 1:
+                    continue
+                total = total + A[bx, k]
+            B[bx] = total
+
+    a = integers(6, (4, 10), "int32", 20) + 12
+    want = []
+    for row in a:
+        total = 0
+        for x in row:
+            if x < 0:
+                break
+            if x % 2 == 1:
+                continue
+            total += x
+        want.append(total)
+    assert returned(kernel, (4,), "int32", a).tolist() == want
+
+
+def test_views_share_storage():
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((8, 8), "float32")):
+        with T.Kernel(1, threads=32):
+            flat = T.alloc_shared((64,), "float32")
+            square = T.view(flat, (8, 8))
+            T.copy(A, flat)
+            for i, j in T.Parallel(8, 8):
+                square[i, j] = square[i, j] + 1.0
+            for i in T.Parallel(64):
+                flat[i] = flat[i] * 2.0
+            for i, j in T.Parallel(8, 8):
+                B[j, i] = square[i, j]
+
+    a = np.arange(64, dtype=np.float32)
+    assert np.array_equal(returned(kernel, (8, 8), "float32", a), ((a + 1) * 2).reshape(8, 8).T)
+
+
+def test_warpgroups_with_their_own_barriers():
+    """A producer group fills a ring of two stages that a consumer group sums, with phases kept by hand."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((6, 32), "float32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=256):
+            ring = T.alloc_shared((2, 32), "float32")
+            total = T.alloc_fragment((32,), "float32")
+            full = T.alloc_barrier([128, 128])
+            empty = T.alloc_barrier([128, 128])
+            with T.ws(0):
+                for k in T.serial(6):
+                    T.mbarrier_wait_parity(empty[k % 2], (k // 2 + 1) % 2)
+                    T.copy(A[k, 0:32], ring[k % 2, 0:32])
+                    T.mbarrier_arrive(full[k % 2])
+            with T.ws(1):
+                T.clear(total)
+                for k in T.serial(6):
+                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
+                    for i in T.Parallel(32):
+                        total[i] += ring[k % 2, i]
+                    T.mbarrier_arrive(empty[k % 2])
+                T.copy(total, B)
+
+    a = integers(8, (6, 32), "float32", 100)
+    assert np.array_equal(returned(kernel, (32,), "float32", a), a.sum(axis=0))
