@@ -114,9 +114,7 @@ def elaborate(
     elements where they matter), other values as they are; `config` adds compile-time values and T.const values."""
     given = {**args, **(config or {})}
     found = signature(fn, given, outer)
-    constants = {name: _constant(name, place, given) for name, place in found.consts.items()}
-    _check_constants(found, constants, given)
-    builder = run(fn, outer or {}, "eager", given, 2, constants)
+    builder = run(fn, outer or {}, "eager", given, 2, constants(found, given))
     missing = next(iter(builder.table.undeclared.values()), None)
     if missing is not None:
         raise untyped(missing)
@@ -125,6 +123,13 @@ def elaborate(
         if isinstance(param, Buffer) and is_array(given.get(param.name)):
             _check_tensor(param, given[param.name])
     return kernel
+
+
+def constants(found: Signature, given: Mapping[str, Any]) -> dict[str, int]:
+    """The value of every T.const of a signature for these arguments; LaunchError where tensors disagree."""
+    values = {name: _constant(name, place, given) for name, place in found.consts.items()}
+    _check_constants(found, values, given)
+    return values
 
 
 def _constant(name: str, place: tuple[str, str, int] | None, given: Mapping[str, Any]) -> int:

@@ -1,0 +1,72 @@
+"""Arguments made from a kernel's signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..ir.dtype import DType
+from ..ir.effects import reads
+from ..ir.expr import Buffer, Var
+from ..ir.kernel import Kernel
+from ..simulate.tile.machine import written_tensors
+from ..jitkernel.sizes import extent, shape
+
+KINDS = ("integer", "random")
+SMALL = 2  # integer-valued inputs are -2 … 2: sums of their products stay exact in every accumulator
+
+
+def output_places(kernel: Kernel) -> tuple[int, ...]:
+    """Parameters that the kernel makes: those it returns, else those it writes."""
+    if kernel.outputs:
+        return kernel.outputs
+    written = written_tensors(kernel)
+    return tuple(i for i, p in enumerate(kernel.params) if p in written)
+
+
+def make(
+    kernel: Kernel, sizes: Mapping[Var, int], kind: str, seed: int, given: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """One argument a parameter: small whole numbers (kind "integer") or numbers between -1 and 1 ("random"). Tensors
+    that are only written start as zeros; scalars take their value from `given`, else their default, else 1."""
+    rng = np.random.default_rng(seed)
+    outputs, read = output_places(kernel), reads(kernel.body)
+    return [
+        scalar(kernel, p, given or {})
+        if isinstance(p, Var)
+        else tensor(p, sizes, kind if place not in outputs or p in read else "zero", rng)
+        for place, p in enumerate(kernel.params)
+    ]
+
+
+def scalar(kernel: Kernel, param: Var, given: Mapping[str, Any]) -> Any:
+    if param.name in given:
+        return given[param.name]
+    default = kernel.defaults.get(param)
+    return getattr(default, "value", default) if default is not None else 1
+
+
+def tensor(param: Buffer, sizes: Mapping[Var, int], kind: str, rng: np.random.Generator) -> np.ndarray:
+    dims = shape(param, sizes)
+    if kind == "zero":
+        return np.zeros(dims, param.dtype.numpy)
+    values = filled(param.dtype, dims, kind, rng).astype(param.dtype.numpy)
+    if param.strides is None:
+        return values
+    steps = tuple(extent(s, sizes) * values.itemsize for s in param.strides)
+    room = np.zeros(1 + sum((n - 1) * s // values.itemsize for n, s in zip(dims, steps, strict=True)), values.dtype)
+    view = np.lib.stride_tricks.as_strided(room, dims, steps)
+    view[...] = values
+    return view
+
+
+def filled(dtype: DType, dims: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
+    if dtype.kind == "bool":
+        return rng.integers(0, 2, dims)
+    if dtype.kind == "uint":
+        return rng.integers(0, 2 * SMALL + 1, dims)
+    if dtype.kind == "int" or kind == "integer":
+        return rng.integers(-SMALL, SMALL + 1, dims)
+    return rng.uniform(-1, 1, dims)

@@ -1,0 +1,58 @@
+"""tileworkbench.compile: from a kernel's text to something that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import LanguageError
+from ..ir.kernel import Kernel
+from ..language.prim import PrimFunc, read
+from ..options import options
+from ..passes.select import check_ops
+from ..target import Target
+from .kernel import JITKernel
+from .outputs import with_outputs
+from .settings import check_backend, with_settings
+from .timing import Timing
+
+
+def compile(
+    func: Any,
+    out_idx: int | Sequence[int] | None = None,
+    execution_backend: str | None = None,
+    target: Any = None,
+    target_host: Any = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, Any] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+) -> JITKernel:
+    """Compiles a T.prim_func (or a plain function with annotated tensors). `out_idx` names the parameters that a call
+    leaves out and gets back; `target` is anything `Target.of` takes, by default the option `target`. No GPU is needed
+    to compile for one. `target_host`, `execution_backend` and `verbose` are accepted for TileLang's sake."""
+    check_backend(execution_backend)
+    timing = Timing()
+    with timing.stage("read"):
+        tile = with_settings(with_outputs(as_kernel(func), out_idx), pass_configs, compile_flags)
+    return finish(tile, target, timing, func)
+
+
+def finish(tile: Kernel, target: Any, timing: Timing, func: Any = None) -> JITKernel:
+    """The compiled kernel of a tile-level kernel whose settings are in place."""
+    found = Target.of(options.target if target is None else target)
+    if found.name == "cpu":
+        with timing.stage("passes"):
+            check_ops(tile, found)
+    return JITKernel(tile, found, timing, func if isinstance(func, PrimFunc) else None)
+
+
+def as_kernel(func: Any) -> Kernel:
+    if isinstance(func, Kernel | PrimFunc) or (callable(func) and hasattr(func, "__code__")):
+        return read(func)
+    if isinstance(func, JITKernel):
+        return func.tile
+    raise LanguageError(
+        f"{type(func).__name__} {func!r:.60} cannot be compiled",
+        rule="a kernel is a T.prim_func, or a function whose parameters are annotated with T.Tensor",
+        fix="pass the kernel itself, not its result",
+    )

@@ -1,0 +1,118 @@
+"""Calling a kernel on the CPU target: arrays of any library are seen through NumPy, and outputs come back as the
+library of the inputs has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import LaunchError
+from ..ir.expr import Buffer, Var
+from ..ir.kernel import Kernel
+from ..runtime import arrays
+from ..simulate.tile import run
+
+FLOATS_OF_INTS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+
+
+def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Runs the kernel by the tile machine; None, the one output, or a list. LaunchError as the launcher's."""
+    values = by_name(kernel, args, named)
+    library = "numpy"
+    ready: list[Any] = []
+    missing = []
+    for place, param in enumerate(kernel.params):
+        if param.name not in values:
+            ready.append(None)
+            missing.append(place)
+        elif isinstance(param, Var):
+            ready.append(values[param.name])
+        else:
+            view, owner = as_numpy(kernel, param, values[param.name])
+            library = "torch" if owner == "torch" else library
+            ready.append(view)
+    result = run(kernel, ready)
+    made = dict(zip(kernel.outputs, result.outputs, strict=True)) if kernel.outputs else {}
+    returned = [from_numpy(made[place], library) for place in kernel.outputs if place in missing]
+    return None if not returned else returned[0] if len(returned) == 1 else returned
+
+
+def by_name(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by parameter name; outputs may be left out, all of them or none by place."""
+    names = [p.name for p in kernel.params]
+    outputs = {names[i] for i in kernel.outputs}
+    inputs = [n for n in names if n not in outputs]
+    order = names if len(args) > len(inputs) or outputs & named.keys() else inputs
+    rule = f"`{kernel.name}` takes {len(inputs)} ({', '.join(inputs)})"
+    rule += f"; {', '.join(n for n in names if n in outputs)} may be left out" if outputs else ""
+    if len(args) > len(order):
+        raise LaunchError(f"{len(args)} arguments were given", rule=rule, fix="pass these", loc=kernel.loc)
+    values = dict(zip(order, args, strict=False))
+    for name, value in named.items():
+        if name not in names or name in values:
+            found = f"`{name}` was given twice" if name in values else f"there is no parameter `{name}`"
+            raise LaunchError(found, rule=rule, fix="pass each parameter once", loc=kernel.loc)
+        values[name] = value
+    for var, default in kernel.defaults.items():
+        values.setdefault(var.name, getattr(default, "value", default))
+    lacking = [n for n in inputs if n not in values]
+    if lacking:
+        raise LaunchError(
+            f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing: {len(args) + len(named)} arguments "
+            "were given", rule=rule, fix=f"pass {lacking[0]} as well", loc=kernel.loc,
+        )  # fmt: skip
+    return values
+
+
+def as_numpy(kernel: Kernel, param: Buffer, value: Any) -> tuple[np.ndarray, str]:
+    """A NumPy view of an array's memory and the library that owns it. What a card would refuse is refused here too."""
+    try:
+        array = arrays.read(value)
+    except LaunchError as error:
+        raise LaunchError(
+            f"{param.name}: {error.found}", rule=error.rule, fix=error.fix or "pass an array", loc=param.loc
+        ) from None
+    if array.device != arrays.CPU:
+        raise LaunchError(
+            f"{param.name} is on CUDA device {array.device}",
+            rule="the CPU target reads memory of the host",
+            fix=f'{param.name}.cpu(), or compile for target="cuda"',
+            loc=param.loc,
+        )
+    if array.library != "torch":
+        return np.asarray(array.owner), "numpy"
+    if param.strides is None and not value.is_contiguous():
+        raise LaunchError(
+            f"{param.name} is not contiguous: shape {array.shape}, strides {array.strides}",
+            rule=f"{param.name} is row-major",
+            fix=f"{param.name}.contiguous(), or declare it as T.StridedTensor",
+            loc=param.loc,
+        )
+    return torch_view(value), "torch"
+
+
+def torch_view(tensor: Any) -> np.ndarray:
+    """A torch tensor's memory as NumPy, also in the types that torch does not hand over itself."""
+    import torch
+
+    tensor = tensor.detach()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name == "bfloat16":
+        return np.asarray(tensor.view(torch.uint16).numpy()).view(arrays.numpy_dtype(name))
+    if name.startswith("float8"):
+        return np.asarray(tensor.view(torch.uint8).numpy()).view(arrays.numpy_dtype(name))
+    return np.asarray(tensor.numpy())
+
+
+def from_numpy(array: np.ndarray, library: str) -> Any:
+    """An output as the inputs' library has it."""
+    if library != "torch":
+        return array
+    import torch
+
+    name = array.dtype.name
+    if name == "bfloat16" or name.startswith("float8"):
+        return torch.from_numpy(array.view(FLOATS_OF_INTS[array.itemsize])).view(getattr(torch, name))
+    return torch.from_numpy(array)

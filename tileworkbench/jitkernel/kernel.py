@@ -1,0 +1,205 @@
+"""The compiled kernel: call it, or read what the compiler made and why."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import MissingDependency, OptionError, TargetError
+from ..ir.expr import Buffer, Var
+from ..ir.kernel import Decision, Kernel
+from ..ir.planned import Channel, Role
+from ..ir.text import show
+from ..runtime.disassemble import SassLine, sass
+from ..runtime.launch import Launcher
+from ..target import Target
+from ..target.occupancy import Occupancy, occupancy
+from ..target.roofline import Roofline, roofline
+from . import host
+from .timing import Timing
+from .trace import Trace
+from .variant import Variant, build
+from .work import work
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the compiler decided: an implementation for every op (with those refused and why), roles, channels, the
+    facts that this code is built under, and notes."""
+
+    decisions: tuple[Decision, ...]
+    roles: tuple[Role, ...]
+    channels: tuple[Channel, ...]
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class JITKernel:
+    """A kernel compiled for one target. Calling it takes the inputs and gives the outputs (the tensor, a list, or None
+    when all tensors are passed)."""
+
+    def __init__(self, tile: Kernel, target: Target, timing: Timing, prim_func: Any = None) -> None:
+        self.tile, self.target, self.timing = tile, target, timing
+        self.name = tile.name
+        self.prim_func = prim_func if prim_func is not None else tile
+        self.out_idx: Sequence[int] | None = list(tile.outputs) or None
+        self.variant: Variant | None = None
+        if target.name == "cpu":
+            self._call = self._on_host
+        else:
+            self.variant = build(tile, target, timing)
+            self._call = self._first_launch
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Runs the kernel on torch, CuPy or NumPy arrays; LaunchError names the parameter that does not fit."""
+        return self._call(*args, **named)
+
+    def _on_host(self, *args: Any, **named: Any) -> Any:
+        return host.call(self.tile, args, named)
+
+    def _first_launch(self, *args: Any, **named: Any) -> Any:
+        """Afterwards calls go straight to the launcher."""
+        launcher = self.launcher
+        try:
+            result = launcher(*args, **named)
+        except MissingDependency as error:
+            raise error.at(self.tile.loc) from None
+        self._call = launcher
+        return result
+
+    @functools.cached_property
+    def launcher(self) -> Launcher:
+        """The launcher of a kernel for a card; building the general variant is its own decision."""
+        variant = self._variant("a launcher")
+        if variant.binary is None:
+            raise variant.missing or MissingDependency("the kernel is not built", loc=self.tile.loc)
+        return Launcher([(variant.source, variant.binary)], out_idx=self.tile.outputs, general=self._general)
+
+    def _general(self) -> Any:
+        made = build(self.tile, self.target, Timing(), general=True)
+        return made.source, made.binary
+
+    def _variant(self, what: str) -> Variant:
+        if self.variant is None:
+            raise TargetError(
+                f"`{self.name}` was compiled for the CPU target, which has no {what}",
+                rule="the CPU target runs the tile program itself",
+                fix='compile it with target="sm_90a" (no GPU is needed for that)',
+                loc=self.tile.loc,
+            )
+        return self.variant
+
+    def _binary(self, what: str) -> Any:
+        variant = self._variant(what)
+        if variant.binary is None:
+            raise variant.missing or MissingDependency(f"no {what} without the device compiler", loc=self.tile.loc)
+        return variant.binary
+
+    # What was made.
+
+    @property
+    def kernel(self) -> Kernel:
+        """The lowered kernel; for the CPU target the tile-level one, which is what runs there."""
+        return self.variant.kernel if self.variant is not None else self.tile
+
+    @property
+    def source(self) -> str:
+        """The text of the device code; for the CPU target the tile program."""
+        return self.variant.source.text if self.variant is not None else show(self.tile)
+
+    @property
+    def ptx(self) -> str:
+        return str(self._binary("PTX").ptx)
+
+    @functools.cached_property
+    def sass_lines(self) -> tuple[SassLine, ...]:
+        """Machine instructions with their places; MissingDependency without nvdisasm."""
+        return tuple(sass(self._binary("SASS"), self._variant("SASS").source))
+
+    @property
+    def sass(self) -> str:
+        return "\n".join(f"/*{line.address:04x}*/ {line.text}" for line in self.sass_lines)
+
+    @property
+    def registers(self) -> int | None:
+        """Registers a thread."""
+        return self._binary("registers").registers  # type: ignore[no-any-return]
+
+    @property
+    def spills(self) -> int | None:
+        """Bytes of registers stored to and loaded from local memory."""
+        return self._binary("spills").spills  # type: ignore[no-any-return]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._binary("warnings").warnings) if self.variant is not None else ()
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block; 0 on the CPU target, whose tiles are arrays."""
+        return self.variant.source.shared_bytes if self.variant is not None else 0
+
+    @property
+    def occupancy(self) -> Occupancy:
+        variant = self._variant("occupancy")
+        static = getattr(variant.binary, "shared", None) or 0
+        return occupancy(
+            self.target.arch,
+            threads=variant.source.threads,
+            registers=getattr(variant.binary, "registers", None) or 0,
+            shared_bytes=variant.source.shared_bytes + static,
+        )
+
+    def roofline(self, **sizes: int) -> Roofline:
+        """The least time on this target's card, for these run-time extents (by name)."""
+        symbols = {s: sizes[s.name] for s in self.tile.symbols() if s.name in sizes}
+        lacking = [s.name for s in self.tile.symbols() if s not in symbols]
+        if lacking:
+            raise OptionError(
+                f"the size of {', '.join(lacking)} is not given", rule="an estimate is for one size",
+                fix=f"{self.name}.roofline({lacking[0]}=4096)", loc=self.tile.loc,
+            )  # fmt: skip
+        done = work(self.tile, symbols)
+        return roofline(self.target.device, flops=done.flops, nbytes=done.nbytes)
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        kernel = self.kernel
+        roles = tuple(s for s in kernel.body if isinstance(s, Role))
+        return Plan(kernel.decisions, roles, kernel.channels, tuple(a.text for a in kernel.assumed), kernel.notes)
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        return Trace(self.tile, self.variant.steps if self.variant is not None else ())
+
+    # TileLang's names.
+
+    @property
+    def params(self) -> tuple[Buffer | Var, ...]:
+        return self.tile.params
+
+    @property
+    def kernel_source(self) -> str:
+        return self.source
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        return self.source
+
+    def show_source(self, which: str = "kernel") -> None:
+        self._say(self.source)
+
+    def show_ptx(self) -> None:
+        self._say(self.ptx)
+
+    def show_sass(self) -> None:
+        self._say(self.sass)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def __repr__(self) -> str:
+        takes = ", ".join(p.name for p in self.params)
+        return f"<{self.name}({takes}) for {self.target}: {self.timing}>"

@@ -1,0 +1,48 @@
+"""Which parameters of a kernel are its outputs: from out_idx, or from the T.empty tensors that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import OptionError
+from ..ir.expr import Buffer
+from ..ir.kernel import Kernel
+
+
+def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
+    """The kernel with its outputs as places ≥ 0; OptionError when out_idx names no tensor, or both ways are used."""
+    if out_idx is None:
+        return kernel
+    if kernel.outputs:
+        raise OptionError(
+            f"out_idx={out_idx!r} for `{kernel.name}`, which returns T.empty tensors",
+            rule="outputs are named in one way",
+            fix="leave out_idx out",
+            loc=kernel.loc,
+        )
+    wanted = [out_idx] if isinstance(out_idx, int) and not isinstance(out_idx, bool) else out_idx
+    if not isinstance(wanted, Sequence) or isinstance(wanted, str):
+        raise OptionError(f"out_idx={out_idx!r}", rule="out_idx is a whole number or a list of them", loc=kernel.loc)
+    places = tuple(place(kernel, index) for index in wanted)
+    if len(set(places)) != len(places):
+        raise OptionError(f"out_idx={out_idx!r} names a parameter twice", rule="each output once", loc=kernel.loc)
+    return kernel.with_(outputs=places)
+
+
+def place(kernel: Kernel, index: Any) -> int:
+    count = len(kernel.params)
+    if isinstance(index, bool) or not isinstance(index, int) or not -count <= index < count:
+        raise OptionError(
+            f"out_idx has {index!r}, and `{kernel.name}` has {count} parameters",
+            rule=f"an index is a whole number from {-count} to {count - 1}",
+            fix=f"parameters: {', '.join(p.name for p in kernel.params)}",
+            loc=kernel.loc,
+        )
+    param = kernel.params[index]
+    if not isinstance(param, Buffer):
+        raise OptionError(
+            f"out_idx {index} is the scalar `{param.name}`", rule="outputs are tensors",
+            fix=f"parameters: {', '.join(p.name for p in kernel.params)}", loc=kernel.loc,
+        )  # fmt: skip
+    return index % count

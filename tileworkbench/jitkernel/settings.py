@@ -1,0 +1,65 @@
+"""Compiler settings as TileLang spells them (pass_configs, compile_flags), turned into the kernel's own attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import OptionError
+from ..ir.kernel import Kernel
+from ..options import options
+
+BACKENDS = ("auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl")
+# TileLang's key → attribute of the kernel that passes read.
+CONFIGS = {
+    "tl.disable_tma_lower": "no_tma",
+    "tl.disable_warp_specialized": "no_specialise",
+}
+FAST_MATH = ("tl.enable_fast_math", "tl.disable_fast_math")
+FLAGS = {"--use_fast_math": ("fast_math", True), "-use_fast_math": ("fast_math", True), "-G": ("debug", True)}
+
+
+def with_settings(
+    kernel: Kernel, pass_configs: Mapping[Any, Any] | None, compile_flags: str | Sequence[str] | None
+) -> Kernel:
+    """The kernel with its settings: those given here win over its own annotations; flags are appended. Keys that this
+    compiler has no use for are kept and change nothing, so that TileLang's kernels run unchanged."""
+    own = kernel.attrs.get("pass_configs", {})
+    configs = {str(getattr(k, "value", k)): v for k, v in {**own, **(pass_configs or {})}.items()}
+    given = (compile_flags,) if isinstance(compile_flags, str) else tuple(compile_flags or ())
+    flags = (*kernel.attrs.get("compile_flags", ()), *given)
+    build: dict[str, Any] = {"fast_math": options.fast_math, "line_info": options.line_info}
+    build |= kernel.attrs.get("build", {})
+    if configs.get("tl.enable_fast_math") or configs.get("tl.disable_fast_math") is False:
+        build["fast_math"] = True
+    for flag in flags:
+        name, value = flag_option(flag)
+        build[name] = value
+    attrs = {CONFIGS[k]: bool(v) for k, v in configs.items() if k in CONFIGS}
+    return kernel.with_(
+        attrs={**kernel.attrs, **attrs, "pass_configs": configs, "compile_flags": flags, "build": build}
+    )
+
+
+def flag_option(flag: str) -> tuple[str, Any]:
+    """A device compiler's flag as one of the typed options; anything else is refused, not passed on."""
+    if flag in FLAGS:
+        return FLAGS[flag]
+    for spelled in ("--maxrregcount=", "-maxrregcount="):
+        if flag.startswith(spelled) and flag.removeprefix(spelled).isdigit():
+            return "max_registers", int(flag.removeprefix(spelled))
+    for spelled in ("--std=c++", "-std=c++"):
+        if flag.startswith(spelled) and flag.removeprefix(spelled).isdigit():
+            return "std", int(flag.removeprefix(spelled))
+    raise OptionError(
+        f"the compile flag {flag!r}",
+        rule="flags are --use_fast_math, --maxrregcount=N, --std=c++NN and -G",
+        fix="use T.import_source for code of your own",
+    )
+
+
+def check_backend(backend: str | None) -> None:
+    if backend is not None and backend not in BACKENDS:
+        raise OptionError(
+            f"execution_backend={backend!r}", rule=f"one of {', '.join(BACKENDS)}; all of them mean the one launcher"
+        )

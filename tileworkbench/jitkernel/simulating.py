@@ -1,0 +1,89 @@
+"""tileworkbench.simulate: a kernel on NumPy, at the level of tiles or of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import LaunchError, OptionError
+from ..ir.evaluate import evaluate
+from ..ir.expr import Var
+from ..ir.kernel import Kernel
+from ..options import options
+from ..pipeline import run_passes
+from ..simulate import thread, tile
+from ..target import Target
+from . import host
+from .compiling import as_kernel
+from .kernel import JITKernel
+
+LEVELS = ("tile", "thread")
+
+
+def simulate(
+    kernel: Any,
+    *args: Any,
+    level: str = "tile",
+    schedule: str | None = None,
+    seed: int | None = None,
+    target: Any = None,
+    collect: bool = False,
+    blocks: Any = None,
+) -> Any:
+    """Runs a kernel in the simulator and gives its `Run` (level "tile": what the program means) or `ThreadRun` (level
+    "thread": what each warp, copy and barrier does when asynchronous work lands by `schedule`: eager, latest, random).
+
+    `args` are NumPy arrays and numbers in parameter order, outputs optional; written arrays change in place. The
+    thread level needs a card's target: `target`, else the one that the kernel was compiled for, else sm_90a."""
+    if level not in LEVELS:
+        raise OptionError(f"level={level!r}", rule="levels are tile and thread", fix='level="tile"')
+    tile_kernel = as_kernel(kernel)
+    ready = arguments(tile_kernel, args)
+    if level == "tile":
+        return tile.run(tile_kernel, ready, collect=collect)
+    lowered, place = thread_kernel(kernel, tile_kernel, target)
+    full = filled(lowered, ready)
+    return thread.run(
+        lowered, full, schedule or options.schedule, options.seed if seed is None else seed, place, blocks, collect
+    )
+
+
+def thread_kernel(kernel: Any, tile_kernel: Kernel, target: Any) -> tuple[Kernel, Target]:
+    if isinstance(kernel, JITKernel) and kernel.variant is not None and target is None:
+        return kernel.variant.kernel, kernel.target
+    place = Target.of("sm_90a" if target is None else target)
+    if place.name == "cpu":
+        raise OptionError("the thread level for target cpu", rule="threads are a card's", fix='target="sm_90a"')
+    return run_passes(tile_kernel, place), place
+
+
+def arguments(kernel: Kernel, args: Any) -> list[Any]:
+    """Arguments in parameter order, None for outputs that were left out."""
+    values = host.by_name(kernel, args, {})
+    return [
+        values.get(p.name) if isinstance(p, Var) or p.name not in values else host.as_numpy(kernel, p, values[p.name])[0]
+        for p in kernel.params
+    ]
+
+
+def filled(kernel: Kernel, args: list[Any]) -> list[Any]:
+    """Arguments with arrays for the outputs that were left out."""
+    symbols: dict[Var, int] = {}
+    for param, value in zip(kernel.params, args, strict=True):
+        if isinstance(param, Var):
+            symbols[param] = value
+        elif value is not None:
+            symbols |= {e: n for e, n in zip(param.shape, value.shape, strict=False) if isinstance(e, Var)}
+    return [made(p, symbols) if v is None else v for p, v in zip(kernel.params, args, strict=True)]
+
+
+def made(param: Any, symbols: dict[Var, int]) -> np.ndarray:
+    try:
+        shape = tuple(int(evaluate(s, symbols)) if not isinstance(s, int) else s for s in param.shape)
+    except KeyError as missing:
+        raise LaunchError(
+            f"the shape of `{param.name}` depends on {missing}, which no argument gives",
+            rule="symbols are extents of inputs", fix=f"pass {param.name}", loc=param.loc,
+        ) from None  # fmt: skip
+    return np.zeros(shape, param.dtype.numpy)

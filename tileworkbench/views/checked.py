@@ -1,0 +1,35 @@
+"""The result of a check: the sentence for the card, and a table of its cases."""
+
+from __future__ import annotations
+
+from ..checks.check import Case, Check, fault_text
+from .blocks import Block, Table, Text
+from .document import Section
+
+PROVEN = {
+    "reference": "is right: equal to the reference",
+    "meaning": "is right: the machine code does what the text means",
+    "runs": "runs: no undefined value and no index out of range; give --check a reference to compare values",
+}
+
+
+def check_text(check: Check) -> str:
+    """A sentence for the card, after the kernel's name."""
+    count = f"on {len(check.cases)} inputs ({check.machine})"
+    if not check.ok:
+        return f"is wrong: {fault_text(check.worst)}"
+    return f"{PROVEN[check.proven]} {count}, largest error {check.error:.3g}"
+
+
+def check_section(check: Check) -> Section:
+    columns = ("inputs", "sizes", "seed", "right", "largest error", "of its bound", "bound")
+    blocks: list[Block] = [Table(columns, tuple(case_row(case) for case in check.cases), f"Checked by the {check.machine}")]
+    if not check.ok:
+        blocks.insert(0, Text(fault_text(check.worst), "bad"))
+    return Section("check", "Check", tuple(blocks))
+
+
+def case_row(case: Case) -> tuple[str | float | int | None, ...]:
+    sizes = ", ".join(f"{name}={n}" for name, n in case.sizes.items())
+    share = f"{case.share:.0%}" if case.share < 1e6 else "over"
+    return case.kind, sizes or "fixed", case.seed, "yes" if case.ok else "no", case.error, share, case.bound
