@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tileworkbench"
 GROUND = {"errors", "options"}
 IR = {"layout", "target", "ir"}
+SIMULATORS = {"simulate", "simulate.tile", "simulate.thread"}
 
 # A room may import itself and these. `simulate.thread` is a room of its own: it judges the passes and knows no op.
 MAY = {
@@ -35,13 +36,14 @@ MAY = {
     "browser": GROUND,
     "lab_extension": GROUND,
     "doctor": {*GROUND, "target", "runtime", "browser", "lab_extension"},
-    "jit": {*GROUND, *IR, "language", "codegen.source", "runtime", "simulate", "simulate.tile", "pipeline"},
-    "tune": {*GROUND, *IR, "language", "codegen.source", "runtime", "simulate", "simulate.tile", "pipeline", "jit"},
-    # A view reads records and never compiles.
-    "views": {*GROUND, *IR, "codegen.source", "runtime", "simulate", "simulate.tile", "pipeline", "tune"},
+    "jitkernel": {*GROUND, *IR, "ops", "language", "passes", "codegen", "runtime", *SIMULATORS, "pipeline"},
+    "checks": {*GROUND, *IR, "ops", "runtime", *SIMULATORS, "jitkernel"},
+    "tune": {*GROUND, *IR, "language", "codegen.source", "runtime", *SIMULATORS, "pipeline", "jitkernel", "checks"},
+    # A view reads records, of which a compiled kernel is one, and never compiles.
+    "views": {*GROUND, *IR, "codegen.source", "runtime", *SIMULATORS, "pipeline", "jitkernel", "checks", "tune"},
 }
 # The doors to a user may open every room.
-TOP = {"", "__main__", "cli", "demo", "magics"}
+TOP = {"", "__main__", "cli", "demo", "magics", "tutorial"}
 
 # Imported in the leaf that needs them, inside a function, so that a machine without them still imports and compiles.
 OPTIONAL = {

@@ -30,7 +30,9 @@ def parser() -> argparse.ArgumentParser:
     """The commands and their arguments, each with the function that runs it."""
     root = argparse.ArgumentParser(prog="tileworkbench", description="A notebook workbench for GPU tile kernels.")
     commands = root.add_subparsers(dest="command", required=True, metavar="command")
-    commands.add_parser("demo", help="compile, run and check the first tutorial's kernels").set_defaults(run=run_demo)
+    shown = commands.add_parser("demo", help="compile, run and check the first tutorial's kernels")
+    shown.add_argument("--report", type=Path, default=Path("tileworkbench-demo.html"), metavar="PATH")
+    shown.set_defaults(run=run_demo)
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
     lab.add_argument("directory", nargs="?", type=Path, default=Path("notebooks"), metavar="DIR")
     lab.set_defaults(run=run_lab)
@@ -44,8 +46,8 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def run_demo(_: argparse.Namespace) -> int:
-    return demo.main()
+def run_demo(chosen: argparse.Namespace) -> int:
+    return demo.main(chosen.report)
 
 
 def run_doctor(_: argparse.Namespace) -> int:

@@ -12,12 +12,12 @@ from ..errors import InternalError, TileError
 from ..ir.expr import Var
 from ..ir.kernel import Kernel
 from ..jitkernel.kernel import JITKernel
+from ..jitkernel.sizes import cases
+from ..jitkernel.work import Work, work
 from ..simulate import tile
 from . import inputs, truth
 from .bounds import Bound, bound
 from .machines import Machine, machine_of
-from ..jitkernel.sizes import cases
-from ..jitkernel.work import Work, work
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,14 @@ def fault_text(case: Case) -> str:
     if case.trouble is not None:
         return f"{case.trouble.found}{at}"
     place = ", ".join(map(str, case.index))
-    return f"{case.output}[{place}] is {case.found!s}, expected {case.expected!s}{at} ({case.kind} inputs, seed {case.seed})"
+    given = f"{case.kind} inputs, seed {case.seed}"
+    return f"{case.output}[{place}] is {case.found!s}, expected {case.expected!s}{at} ({given})"
 
 
 def check(
     kernel: JITKernel,
     ref: Callable[..., Any] | None = None,
-    set: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name in the magic
+    set: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
 ) -> Check:
     """Checks a compiled kernel where it can run: on its card, by the thread machine for a card that is not here, or on
@@ -139,7 +140,7 @@ def expectation(
         values = truth.of_reference(ref, kernel, args, outputs)
         try:
             sizes = truth.of_reference(ref, kernel, [absolute(a) for a in args], outputs)
-        except Exception:  # noqa: BLE001 - a reference need not be defined there; the bound falls back
+        except Exception:
             sizes = None
         return values, checked_magnitude(values, sizes)
     if machine.means:

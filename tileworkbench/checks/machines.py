@@ -10,9 +10,9 @@ import numpy as np
 
 from ..ir.expr import Buffer, Var
 from ..jitkernel.kernel import JITKernel
+from ..jitkernel.sizes import extent
 from ..simulate import thread, tile
 from ..target.detect import detect
-from ..jitkernel.sizes import extent
 
 Results = tuple[list[np.ndarray], list[np.ndarray | None]]
 MOST_BLOCKS = 4

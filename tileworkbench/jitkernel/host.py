@@ -30,7 +30,7 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         elif isinstance(param, Var):
             ready.append(values[param.name])
         else:
-            view, owner = as_numpy(kernel, param, values[param.name])
+            view, owner = as_numpy(param, values[param.name])
             library = "torch" if owner == "torch" else library
             ready.append(view)
     result = run(kernel, ready)
@@ -66,7 +66,7 @@ def by_name(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> di
     return values
 
 
-def as_numpy(kernel: Kernel, param: Buffer, value: Any) -> tuple[np.ndarray, str]:
+def as_numpy(param: Buffer, value: Any) -> tuple[np.ndarray, str]:
     """A NumPy view of an array's memory and the library that owns it. What a card would refuse is refused here too."""
     try:
         array = arrays.read(value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import LaunchError, OptionError
 from ..ir.evaluate import evaluate
-from ..ir.expr import Var
+from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..options import options
 from ..pipeline import run_passes
@@ -61,10 +61,11 @@ def thread_kernel(kernel: Any, tile_kernel: Kernel, target: Any) -> tuple[Kernel
 def arguments(kernel: Kernel, args: Any) -> list[Any]:
     """Arguments in parameter order, None for outputs that were left out."""
     values = host.by_name(kernel, args, {})
-    return [
-        values.get(p.name) if isinstance(p, Var) or p.name not in values else host.as_numpy(kernel, p, values[p.name])[0]
-        for p in kernel.params
-    ]
+    ready = []
+    for param in kernel.params:
+        value = values.get(param.name)
+        ready.append(host.as_numpy(param, value)[0] if isinstance(param, Buffer) and value is not None else value)
+    return ready
 
 
 def filled(kernel: Kernel, args: list[Any]) -> list[Any]:

@@ -17,11 +17,10 @@ NO_TILE = 64  # for an extent that no tile divides
 def tile_of(kernel: Kernel, symbol: Var) -> int:
     """The largest tile that an extent is cut into: by the grid or by a loop, `ceildiv(M, 128)`."""
     found = [NO_TILE // 4]
-    nodes = [n for g in kernel.grid if isinstance(g, Expr) for n in walk(g)]
-    nodes += [n for n in walk(kernel.body) if isinstance(n, Binary)]
-    for n in nodes:
-        if isinstance(n, Binary) and n.op in ("floordiv", "ceildiv") and isinstance(n.b, Const) and mentions(n.a, symbol):
-            found.append(int(n.b.value))
+    roots = (*[g for g in kernel.grid if isinstance(g, Expr)], *kernel.body)
+    nodes = [n for n in walk(roots) if isinstance(n, Binary)]
+    divisions = [n for n in nodes if n.op in ("floordiv", "ceildiv") and isinstance(n.b, Const)]
+    found += [int(n.b.value) for n in divisions if mentions(n.a, symbol)]
     return max(found)
 
 

@@ -34,7 +34,7 @@ class Work:
 
 
 def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
-    """Counted on the tile-level kernel for these sizes; extents that depend on the block count with their first value."""
+    """Counted on the tile-level kernel for these sizes; extents that hang on the block have their first value."""
     blocks = math.prod(extent(g, sizes) for g in kernel.grid)
     flops: dict[str, float] = {}
     depth, accumulators, roundings = 0, [], 0

@@ -23,7 +23,8 @@ def check_text(check: Check) -> str:
 
 def check_section(check: Check) -> Section:
     columns = ("inputs", "sizes", "seed", "right", "largest error", "of its bound", "bound")
-    blocks: list[Block] = [Table(columns, tuple(case_row(case) for case in check.cases), f"Checked by the {check.machine}")]
+    rows = tuple(case_row(case) for case in check.cases)
+    blocks: list[Block] = [Table(columns, rows, f"Checked by the {check.machine}")]
     if not check.ok:
         blocks.insert(0, Text(fault_text(check.worst), "bad"))
     return Section("check", "Check", tuple(blocks))

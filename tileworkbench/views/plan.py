@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..ir.kernel import Decision
+from ..ir.planned import Channel
 from ..jitkernel.kernel import JITKernel, Plan
-from .blocks import Block, Table, Text
+from .blocks import Block, Cell, Table, Text
 from .document import Section
 
 
@@ -41,11 +42,13 @@ def roles_table(plan: Plan) -> Table:
 
 
 def channels_table(plan: Plan) -> Table:
-    found = tuple(
-        (c.name, ", ".join(b.name for b in c.buffers), c.depth, f"{c.producer} → {', '.join(c.consumers)}", c.bytes or None)
-        for c in plan.channels
-    )
-    return Table(("channel", "tiles", "versions", "from → to", "bytes a version"), found, "Channels through shared memory")
+    columns = ("channel", "tiles", "versions", "from → to", "bytes a version")
+    return Table(columns, tuple(map(channel_row, plan.channels)), "Channels through shared memory")
+
+
+def channel_row(c: Channel) -> tuple[Cell, ...]:
+    tiles = ", ".join(b.name for b in c.buffers)
+    return c.name, tiles, c.depth, f"{c.producer} → {', '.join(c.consumers)}", c.bytes or None
 
 
 def rows(texts: tuple[str, ...]) -> tuple[tuple[str], ...]:
