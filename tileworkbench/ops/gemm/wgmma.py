@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import LayoutError
 from ...ir.expr import Buffer, Const, Expr, compare, const, logical
-from ...ir.instr import Addr, CommitGroup, Desc, WaitGroup, Wgmma, WgmmaFence
+from ...ir.instr import Addr, CommitGroup, Desc, Reg, WaitGroup, Wgmma, WgmmaFence
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import ONE, ZERO, For, Region, Stmt
 from ...layout import SharedLayout
@@ -127,10 +127,7 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     body: tuple[Stmt, ...] = (product,)
     for var, count in ((ki, steps), (ni, columns), (mi, rows)):
         body = (For(var, ZERO, const(count), ONE, body, "unroll"),)
-    touched = [run(c, 0, c.shape[0])]
-    if op.a.buffer.space == "fragment":
-        touched.append(run(ctx.reg(op.a.buffer), 0, ctx.reg(op.a.buffer).shape[0]))
-    return (WgmmaFence(tuple(touched), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
+    return (WgmmaFence(_touched(op, ctx), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
 
 
 def _zero(clear: Expr, ki: Expr) -> Expr:
@@ -184,4 +181,10 @@ def _piecewise(along: np.ndarray[Any, Any], var: Expr, item: int) -> Expr:
 
 def complete(op: Gemm, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
     """After this the accumulator may be read and the operands overwritten."""
-    return (WaitGroup("wgmma", pending, loc=op.loc),)
+    return (WaitGroup("wgmma", pending, regs=_touched(op, ctx), loc=op.loc),)
+
+
+def _touched(op: Gemm, ctx: Context) -> tuple[Reg, ...]:
+    """Registers that the product reads or writes while it is in flight."""
+    fragments = [r.buffer for r in (op.c, op.a) if r.buffer.space == "fragment"]
+    return tuple(run(ctx.reg(b), 0, ctx.reg(b).shape[0]) for b in fragments)
