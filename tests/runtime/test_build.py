@@ -73,6 +73,17 @@ def test_threads_share_builds(disk: DiskCache, compiled: list[str]) -> None:
     assert len(got) == 16 and len(set(got)) == 4 and len(compiled) == 4
 
 
+def test_a_build_is_kept_under_the_compiler_that_made_it(
+    disk: DiskCache, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter(["nvrtc 1.0.0"])  # what a stray wheel says before the library is loaded
+    monkeypatch.setattr(nvrtc, "version", lambda: next(versions, "nvrtc 2.0"))
+    made = build.build(SOURCE, disk)
+    assert made.key == digest.build_key(SOURCE, "nvrtc 2.0 ")
+    assert build.load(disk, digest.build_key(SOURCE, "nvrtc 1.0.0 ")) is None
+    assert build.build(SOURCE, disk) == made and len(compiled) == 1
+
+
 def test_failures_are_not_kept(disk: DiskCache) -> None:
     bad = replace(SOURCE, text=TEXT.replace("2.0f", "missing"))
     for _ in range(2):

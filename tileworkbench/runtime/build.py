@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ..codegen.source import Source
@@ -28,6 +28,8 @@ def build(source: Source, disk: DiskCache | None = None) -> Binary:
         if known := load(disk, key):
             return known
         made = compile_(source, key)
+        # The compiler's version may be known better once it is loaded; an entry never stands under another's name.
+        made = replace(made, key=digest.build_key(source, _compiler(source)[1]))
         store(disk, made)
         return made
 

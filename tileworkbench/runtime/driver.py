@@ -144,7 +144,9 @@ class CudaDriver:
             self._check(self._cuda.cuModuleGetFunction(ctypes.byref(function), module, name), f"finding {entry}")
             if shared:
                 self._check(self._cuda.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, shared), "shared memory limit")
-            if hasattr(self._cuda, "cuFuncLoad"):  # code is loaded lazily by default, and a capture would forbid it later
+            if hasattr(
+                self._cuda, "cuFuncLoad"
+            ):  # code is loaded lazily by default, and a capture would forbid it later
                 self._check(self._cuda.cuFuncLoad(function), f"loading {entry}")
             if cluster > 8:
                 self._check(self._cuda.cuFuncSetAttribute(function, _NON_PORTABLE_CLUSTER, 1), "cluster size")

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import re
+import site
 import sys
 import threading
 import time
@@ -72,19 +73,26 @@ def library() -> Any:
     return nvrtc
 
 
-@functools.cache
 def version() -> str:
-    """Name and version of the compiler, for keys and reports. A wheel's version is read without loading the library."""
+    """Name and version of the compiler, for keys and reports. A wheel's version is read without loading the library;
+    once it is loaded, its own word counts when another one than the wheel's was found."""
+    major, minor = _release() if _loaded() else (0, 0)
     wheel = _wheel_version()
-    if wheel:
+    if wheel and (not major or wheel.startswith(f"{major}.{minor}.")):
         return f"nvrtc {wheel}"
-    _, major, minor = library().nvrtcVersion()
+    major, minor = _release()
     return f"nvrtc {major}.{minor}"
 
 
+def _loaded() -> bool:
+    return library.cache_info().currsize > 0
+
+
+@functools.cache
 def _wheel_version() -> str:
     # By the name of the wheel's record: importlib.metadata takes 20 ms to import, most of a build found on disk.
-    for folder in sys.path:
+    # Site folders first, as cuda-bindings itself looks.
+    for folder in (*site.getsitepackages(), *sys.path):
         names = [path.name for path in Path(folder or ".").glob("nvidia_cuda_nvrtc*.dist-info")]
         versions = [name.removesuffix(".dist-info").rpartition("-")[2] for name in names]
         if versions:
