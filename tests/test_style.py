@@ -13,8 +13,8 @@ VAGUE = {"utils", "util", "core", "common", "helpers", "helper", "misc"}
 MOST_LINES = 400
 
 # Files that broke a rule when it was written. A mended file leaves this list; none is added.
-LONG = {"ir/expr.py", "ir/instr.py"}
-UNDOCUMENTED = {"cli.py", "doctor.py", "ir/expr.py"}
+LONG: set[str] = set()
+UNDOCUMENTED = {"cli.py", "doctor.py"}
 
 
 def name(path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from tileworkbench.ir.arith import Facts
-from tileworkbench.ir.expr import _COMPARE, _FOLD, Binary, Compare, Const, Expr, Var, binary, compare, const
+from tileworkbench.ir.expr import Binary, Compare, Const, Expr, Var, binary, compare, const
+from tileworkbench.ir.fold import COMPARE, FOLD
 
 T, R, K = Var("t"), Var("r"), Var("k")
 LIMITS = {T: (0, 127), R: (0, 1), K: (-5, 100)}
@@ -18,7 +19,7 @@ def value(e: Expr, env: dict[Var, int]) -> int:
         return env[e]
     if not isinstance(e, (Binary, Compare)):
         raise TypeError(type(e))
-    return int((_FOLD | _COMPARE)[e.op](value(e.a, env), value(e.b, env)))
+    return int((FOLD | COMPARE)[e.op](value(e.a, env), value(e.b, env)))
 
 
 def random_expr(rng: random.Random, depth: int) -> Expr:
@@ -54,7 +55,7 @@ def test_random_proofs_hold() -> None:
     facts = Facts(LIMITS)
     decided = 0
     for _ in range(2000):
-        cond = compare(rng.choice(list(_COMPARE)), random_expr(rng, 2), random_expr(rng, 1))
+        cond = compare(rng.choice(list(COMPARE)), random_expr(rng, 2), random_expr(rng, 1))
         known = facts.prove(cond)
         decided += known is not None
         for _ in range(8):

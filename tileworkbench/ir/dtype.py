@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -18,19 +18,17 @@ class DType:
     name: str
     kind: str
     bits: int
+    is_float: bool = field(init=False, repr=False, compare=False)
+    is_int: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_float", self.kind == "float")
+        object.__setattr__(self, "is_int", self.kind in ("int", "uint"))
 
     @property
     def bytes(self) -> int:
         """Storage bytes of one element (sub-byte types count a whole byte here)."""
         return max(1, self.bits // 8)
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "float"
-
-    @property
-    def is_int(self) -> bool:
-        return self.kind in ("int", "uint")
 
     @property
     def numpy(self) -> np.dtype:

@@ -1,0 +1,260 @@
+"""Building expressions: constants, common types, folding. Constants fold at once, neutral elements vanish."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..errors import LanguageError, ShapeError
+from .dtype import BOOL, DTYPES, FLOAT32, INT32, DType
+from .node import Node
+from .operators import Operators
+from .terms import Binary, Cast, Compare, Const, Expr, Select, Unary, Value, Var
+
+
+def const(value: int | float | bool, to: DType | None = None) -> Const:
+    """A constant of type `to`, rounded to it; without `to`: bool, int32 (int64 if it needs it) or float32."""
+    if to is None:
+        to = BOOL if isinstance(value, bool) else (_int_type(value) if isinstance(value, int) else FLOAT32)
+    if to.is_float:
+        exact = float(to.numpy.type(value)) if not isinstance(value, float) or math.isfinite(value) else value
+        return Const(exact, dtype=to)
+    if to is BOOL:
+        return Const(bool(value), dtype=to)
+    known = _SMALL.get((to.name, value))
+    if known is not None:
+        return known
+    wrapped = int(value) & ((1 << to.bits) - 1)
+    if to.kind == "int" and wrapped >> (to.bits - 1):
+        wrapped -= 1 << to.bits
+    return Const(wrapped, dtype=to)
+
+
+# Small constants are made once: index arithmetic asks for them all the time.
+_SMALL = {(to.name, value): Const(value, dtype=to) for to in (INT32, DTYPES["int64"]) for value in range(-64, 257)}
+
+
+def _int_type(value: int) -> DType:
+    return INT32 if -(2**31) <= value < 2**31 else DTYPES["int64"]
+
+
+def as_expr(value: Value, like: DType | None = None) -> Expr:
+    """`value` as an expression; a Python number takes the type `like` when it can hold it."""
+    if isinstance(value, Expr):
+        return value
+    if like is not None and type(value) is int:
+        known = _SMALL.get((like.name, value))
+        if known is not None:
+            return known
+    if isinstance(value, (bool, int, float)):
+        return const(value, like if like is not None and _holds(like, value) else None)
+    if hasattr(value, "item"):  # a NumPy scalar
+        return as_expr(value.item(), like)
+    raise LanguageError(
+        f"{type(value).__name__} is not a scalar value", rule="an expression takes numbers and tile values", fix=""
+    )
+
+
+def _holds(to: DType, value: int | float) -> bool:
+    """Floats take any number; integers those of their width, unsigned ones the patterns of negative numbers too."""
+    if to.is_float or not to.is_int or isinstance(value, float):
+        return to.is_float
+    return -(1 << to.bits - 1) <= value < (1 << to.bits - (to.kind == "int"))
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The common type of two operands: floats win over integers, then the wider one, then the signed one."""
+    if a is b:
+        return a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    if a.is_float:
+        return FLOAT32  # fp16 with bf16
+    return a if a.is_int and (b is BOOL or a.kind == "int") else b
+
+
+def operands(a: Value, b: Value) -> tuple[Expr, Expr, DType]:
+    """Both operands brought to their common type."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
+        return a, b, a.dtype
+    x = as_expr(a, b.dtype if isinstance(b, Expr) else None)
+    y = as_expr(b, x.dtype)
+    to = promote(x.dtype, y.dtype)
+    return cast(x, to), cast(y, to), to
+
+
+def cast(a: Expr, to: DType, saturate: bool = False) -> Expr:
+    if a.dtype is to:
+        return a
+    if isinstance(a, Const) and not (to.is_int and isinstance(a.value, float) and not math.isfinite(a.value)):
+        return const(int(a.value) if to.is_int else a.value, to)
+    return Cast(a, dtype=to, saturate=saturate, loc=a.loc)
+
+
+FOLD = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "floordiv": lambda x, y: x // y,
+    "floormod": lambda x, y: x % y,
+    "truncdiv": lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1),
+    "truncmod": lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1),
+    "min": min,
+    "max": max,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+    "shl": lambda x, y: x << y,
+    "shr": lambda x, y: x >> y,
+    "land": lambda x, y: bool(x) and bool(y),
+    "lor": lambda x, y: bool(x) or bool(y),
+}
+COMPARE = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}
+_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+def binary(op: str, a: Value, b: Value) -> Expr:
+    """`a op b` in the common type; integer constants fold, neutral elements vanish."""
+    x, y, to = operands(a, b)
+    loc = x.loc or y.loc
+    if op == "div" and not to.is_float:
+        x, y, to = cast(x, FLOAT32), cast(y, FLOAT32), FLOAT32
+    if op in ("and", "or", "xor", "shl", "shr", *_DIVISIONS) and to.is_float:
+        raise ShapeError(f"`{op}` on {to}", rule="bit and integer-division operators take integers", fix="", loc=loc)
+    if op in _DIVISIONS and isinstance(y, Const) and y.value == 0:
+        raise ShapeError("division by the constant zero", rule="the divisor is not 0", fix="", loc=loc)
+    if isinstance(x, Const) and isinstance(y, Const) and not to.is_float:
+        if op in ("shl", "shr"):
+            return _shift(op, x, y, to, loc)
+        if op in FOLD:
+            return const(FOLD[op](x.value, y.value), to)
+    if to.is_int:
+        if isinstance(y, Const):
+            if (y.value == 0 and op in ("add", "sub", "or", "xor", "shl", "shr")) or (
+                y.value == 1 and op in ("mul", "floordiv", "truncdiv")
+            ):
+                return x
+            if (y.value == 0 and op in ("mul", "and")) or (y.value == 1 and op in ("floormod", "truncmod")):
+                return const(0, to)
+        if isinstance(x, Const):
+            if (x.value == 0 and op in ("add", "or", "xor")) or (x.value == 1 and op == "mul"):
+                return y
+            if x.value == 0 and op in ("mul", "and", "shl", "shr", *_DIVISIONS):
+                return const(0, to)
+    return Binary(op, x, y, dtype=to, loc=loc)
+
+
+def _shift(op: str, x: Const, y: Const, to: DType, loc: Any) -> Expr:
+    """Python's shift; more places than the type has bits give what all its bits gone would give."""
+    if y.value < 0:
+        raise ShapeError(f"a shift by {y.value}", rule="shift counts are not negative", fix="", loc=loc)
+    return const(FOLD[op](x.value, min(int(y.value), to.bits)), to)
+
+
+def compare(op: str, a: Value, b: Value) -> Expr:
+    x, y, _ = operands(a, b)
+    if isinstance(x, Const) and isinstance(y, Const):
+        return const(COMPARE[op](x.value, y.value), BOOL)
+    return Compare(op, x, y, loc=x.loc or y.loc)
+
+
+def logical(op: str, a: Value, b: Value) -> Expr:
+    """`land` or `lor` of two truth values; b is evaluated only if a does not decide."""
+    x, y = truth(a), truth(b)
+    absorbing = op == "lor"
+    if isinstance(x, Const):
+        return x if bool(x.value) == absorbing else y
+    if isinstance(y, Const):
+        return y if bool(y.value) == absorbing else x
+    return Binary(op, x, y, dtype=BOOL, loc=x.loc or y.loc)
+
+
+def truth(a: Value) -> Expr:
+    """`a` as a bool: nonzero is true."""
+    x = as_expr(a)
+    return x if x.dtype is BOOL else compare("ne", x, const(0, x.dtype))
+
+
+def logical_not(a: Value) -> Expr:
+    x = truth(a)
+    return const(not x.value, BOOL) if isinstance(x, Const) else Unary("lnot", x, dtype=BOOL, loc=x.loc)
+
+
+def unary(op: str, a: Value) -> Expr:
+    x = as_expr(a)
+    if isinstance(x, Const) and op in ("neg", "abs", "not"):
+        value = {"neg": lambda v: -v, "abs": abs, "not": lambda v: ~int(v)}[op](x.value)
+        return const(value, x.dtype)
+    return Unary(op, x, dtype=x.dtype, loc=x.loc)
+
+
+def select(cond: Value, a: Value, b: Value) -> Expr:
+    c = truth(cond)
+    x, y, to = operands(a, b)
+    if isinstance(c, Const):
+        return x if c.value else y
+    return Select(c, x, y, dtype=to, loc=c.loc)
+
+
+def minimum(a: Value, b: Value) -> Expr:
+    return binary("min", a, b)
+
+
+def maximum(a: Value, b: Value) -> Expr:
+    return binary("max", a, b)
+
+
+def ceildiv(a: Value, b: Value) -> Expr:
+    """The quotient rounded up. A divisor that is no constant is taken to be positive."""
+    x, y, to = operands(a, b)
+    if isinstance(y, Const) and to.is_int and y.value != 0:
+        if isinstance(x, Const):
+            return const(-(-x.value // y.value), to)  # type: ignore[operator]
+        if y.value < 0:
+            return unary("neg", binary("floordiv", x, -y.value))
+    return binary("floordiv", binary("add", a, binary("sub", b, 1)), b)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Structural equality of two expressions (or Python numbers), ignoring places."""
+    if a is b:
+        return True
+    if not isinstance(a, Expr) or not isinstance(b, Expr):
+        x, y = (v.value if isinstance(v, Const) else v for v in (a, b))
+        return isinstance(x, (int, float)) and isinstance(y, (int, float)) and x == y
+    if type(a) is not type(b) or isinstance(a, Var):
+        return False
+    if isinstance(a, Const):
+        return a.dtype is b.dtype and (a.value == b.value or (a.value != a.value and b.value != b.value))
+    if a.dtype is not b.dtype:
+        return False
+    for name in a._fields:  # type: ignore[attr-defined]
+        x, y = getattr(a, name), getattr(b, name)
+        if type(x) is tuple:
+            if len(x) != len(y) or not all(same(i, j) for i, j in zip(x, y, strict=True)):
+                return False
+        elif isinstance(x, Expr):
+            if not same(x, y):
+                return False
+        elif isinstance(x, Node):
+            if x is not y:
+                return False
+        elif x != y:
+            return False
+    return True
+
+
+Operators._binary = staticmethod(binary)
+Operators._compare = staticmethod(compare)
+Operators._unary = staticmethod(unary)
+Operators._logical_not = staticmethod(logical_not)
+Operators._cast = staticmethod(cast)

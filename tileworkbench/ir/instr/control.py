@@ -1,0 +1,78 @@
+"""What steers execution: registers, elected threads, hints, ends."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..expr import Buffer
+from ..node import node
+from ..stmt import Stmt
+from .operands import Instr
+
+
+@node
+class SetRegs(Instr):
+    """setmaxnreg: direction inc or dec."""
+
+    scope: ClassVar[str] = "warpgroup"
+    needs: ClassVar[str | None] = "setmaxnreg"
+    count: int
+    direction: str
+
+
+@node
+class Elect(Instr):
+    """`body` by one lane of each warp (who = warp) or by one thread of the role or block."""
+
+    scope: ClassVar[str] = "warp"
+    who: str
+    body: tuple[Stmt, ...]
+
+
+@node
+class Prefetch(Instr):
+    """A tensor map (by name) or a memory address into a cache."""
+
+    what: Any  # str (map) or Addr
+    level: str = "L2"
+
+
+@node
+class SchedHint(Instr):
+    """Scheduling advice with no meaning of its own: priority, group or iglp."""
+
+    kind: str
+    value: int
+
+
+@node
+class GridDep(Instr):
+    """Programmatic dependent launch: wait for the previous grid, or let the next one launch."""
+
+    needs: ClassVar[str | None] = "griddep"
+    action: str
+
+
+@node
+class Trap(Instr):
+    """Ends the kernel with an error."""
+
+    message: str = ""
+
+
+@node
+class Stamp(Instr):
+    """Profile builds: one clock record."""
+
+    lane: int
+    stage: str
+    role: str
+
+
+@node
+class RawSource(Instr):
+    """Foreign text of the user's, in the dialect of the target; the simulator refuses it."""
+
+    text: str
+    reads: tuple[Buffer, ...] = ()
+    writes: tuple[Buffer, ...] = ()

@@ -1,0 +1,46 @@
+"""Matrix instructions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..expr import Expr
+from ..node import node
+from .operands import Desc, Instr, Reg
+
+
+@node
+class Mma(Instr):
+    """d = a·b + c by one warp (mma.sync, mfma). `atom` names a row of the layout room's atoms."""
+
+    scope: ClassVar[str] = "warp"
+    engine: ClassVar[str] = "tensor"
+    atom: str
+    d: Reg
+    a: Reg
+    b: Reg
+    c: Reg
+
+
+@node
+class Wgmma(Instr):
+    """d (+)= a·b by one warpgroup, asynchronous until its group is waited for. Old d is ignored where `zero` holds."""
+
+    scope: ClassVar[str] = "warpgroup"
+    needs: ClassVar[str | None] = "wgmma"
+    engine: ClassVar[str] = "tensor"
+    proxy: ClassVar[str] = "async"
+    atom: str
+    d: Reg
+    a: Reg | Desc
+    b: Desc
+    zero: Expr
+
+
+@node
+class WgmmaFence(Instr):
+    """Orders register accesses of the warpgroup before following wgmmas; `regs` are those that they touch."""
+
+    scope: ClassVar[str] = "warpgroup"
+    needs: ClassVar[str | None] = "wgmma"
+    regs: tuple[Reg, ...] = ()
