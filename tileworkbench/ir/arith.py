@@ -6,11 +6,12 @@ Everything here is exact over the integers: index arithmetic is assumed not to w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .dtype import BOOL, INT32
-from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, as_expr, binary, const, same
+from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, binary, const
+from .linear import coefficient, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
 from .node import map_children
 from .stmt import ZERO
 
@@ -184,7 +185,7 @@ class Facts:
             known = self.prove(new)
             return new if known is None else const(known, BOOL)
         if isinstance(new, Binary) and new.dtype is BOOL:
-            return _simplify_logic(new)
+            return simplify_logic(new)
         if isinstance(new, Binary) and new.dtype.is_int:
             return self._simplify_int(new)
         if isinstance(new, Select) and isinstance(new.cond, Const):
@@ -303,111 +304,4 @@ def _decide(op: str, low: float, high: float) -> bool | None:
     return True if yes else False if no else None
 
 
-def _simplify_logic(e: Binary) -> Expr:
-    absorbing = e.op in ("lor", "or")
-    for a, b in ((e.a, e.b), (e.b, e.a)):
-        if isinstance(a, Const):
-            return a if bool(a.value) == absorbing else b
-    return e
-
-
-def linear(e: Expr) -> dict[Expr | None, int]:
-    """`e` as a sum: atom → factor, with the constant under None. Atoms that are structurally equal are merged."""
-    out: dict[Expr | None, int] = {}
-    _collect(e, 1, out)
-    return {atom: factor for atom, factor in out.items() if factor != 0}
-
-
-def _collect(e: Expr, factor: int, out: dict[Expr | None, int]) -> None:
-    if isinstance(e, Const):
-        out[None] = out.get(None, 0) + factor * int(e.value)
-    elif isinstance(e, Binary) and e.op in ("add", "sub"):
-        _collect(e.a, factor, out)
-        _collect(e.b, factor if e.op == "add" else -factor, out)
-    elif isinstance(e, Binary) and e.op == "mul" and isinstance(e.b, Const):
-        _collect(e.a, factor * int(e.b.value), out)
-    elif isinstance(e, Binary) and e.op == "mul" and isinstance(e.a, Const):
-        _collect(e.b, factor * int(e.a.value), out)
-    elif isinstance(e, Binary) and e.op == "shl" and isinstance(e.b, Const):
-        _collect(e.a, factor << int(e.b.value), out)
-    elif isinstance(e, Unary) and e.op == "neg":
-        _collect(e.a, -factor, out)
-    else:
-        for atom in out:
-            if atom is not None and same(atom, e):
-                out[atom] += factor
-                return
-        out[e] = factor
-
-
-def rebuild(terms: Mapping[Expr | None, int], dtype: Any) -> Expr:
-    """The sum as an expression, in the order of its terms, the constant last."""
-    total: Expr | None = None
-    for atom, factor in terms.items():
-        if atom is None or factor == 0:
-            continue
-        if total is None:
-            total = atom * factor
-        elif factor < 0:
-            total = total - atom * -factor
-        else:
-            total = total + atom * factor
-    offset = terms.get(None, 0)
-    if total is None:
-        return const(offset, dtype)
-    return total + offset if offset >= 0 else total - -offset
-
-
-def linear_difference(a: Expr, b: Expr, facts: Facts) -> Expr:
-    """`a - b` with equal terms cancelled."""
-    terms = linear(a)
-    _collect(b, -1, terms)
-    return rebuild({k: f for k, f in terms.items() if f}, a.dtype)
-
-
-def coefficient(e: Expr, var: Var) -> int | None:
-    """How much `e` grows with each step of `var`, when that is constant; None otherwise."""
-    total = 0
-    for atom, factor in linear(e).items():
-        if atom is None:
-            continue
-        if atom is var:
-            total += factor
-        elif mentions(atom, (var,)):
-            return None
-    return total
-
-
-def mentions(e: Any, variables: Iterable[Var]) -> bool:
-    """True when one of the variables occurs in `e`."""
-    wanted = set(variables)
-    stack = [e]
-    while stack:
-        top = stack.pop()
-        if top in wanted:
-            return True
-        for name in getattr(top, "_fields", ()):
-            value = getattr(top, name)
-            if isinstance(value, tuple):
-                stack.extend(v for v in value if hasattr(v, "_fields"))
-            elif hasattr(value, "_fields"):
-                stack.append(value)
-    return False
-
-
-def substitute(e: Any, mapping: Mapping[Any, Any]) -> Any:
-    """`e` (an expression, statement or tuple of them) with variables replaced; constants fold on the way."""
-    if isinstance(e, tuple):
-        return tuple(substitute(item, mapping) for item in e)
-    if isinstance(e, Var):
-        new = mapping.get(e, e)
-        return new if isinstance(new, Expr) else as_expr(new, e.dtype)
-    if not getattr(e, "_fields", ()):
-        return e
-    new = map_children(e, lambda c: substitute(c, mapping))
-    if new is not e and isinstance(new, Binary):
-        return binary(new.op, new.a, new.b) if new.op not in ("land", "lor") else _simplify_logic(new)
-    return new
-
-
-__all__ = ["Facts", "ZERO", "coefficient", "linear", "linear_difference", "mentions", "rebuild", "substitute"]
+__all__ = ["ZERO", "Facts", "coefficient", "linear", "linear_difference", "mentions", "rebuild", "substitute"]

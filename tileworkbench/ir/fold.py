@@ -86,6 +86,7 @@ def operands(a: Value, b: Value) -> tuple[Expr, Expr, DType]:
 
 
 def cast(a: Expr, to: DType, saturate: bool = False) -> Expr:
+    """`a` converted to `to`; `a` itself when it has that type already."""
     if a.dtype is to:
         return a
     if isinstance(a, Const) and not (to.is_int and isinstance(a.value, float) and not math.isfinite(a.value)):
@@ -161,6 +162,7 @@ def _shift(op: str, x: Const, y: Const, to: DType, loc: Any) -> Expr:
 
 
 def compare(op: str, a: Value, b: Value) -> Expr:
+    """The truth of `a op b` in the common type; op: eq ne lt le gt ge."""
     x, y, _ = operands(a, b)
     if isinstance(x, Const) and isinstance(y, Const):
         return const(COMPARE[op](x.value, y.value), BOOL)
@@ -190,6 +192,7 @@ def logical_not(a: Value) -> Expr:
 
 
 def unary(op: str, a: Value) -> Expr:
+    """neg, abs or not (bitwise) of a value."""
     x = as_expr(a)
     if isinstance(x, Const) and op in ("neg", "abs", "not"):
         value = {"neg": lambda v: -v, "abs": abs, "not": lambda v: ~int(v)}[op](x.value)
@@ -198,6 +201,7 @@ def unary(op: str, a: Value) -> Expr:
 
 
 def select(cond: Value, a: Value, b: Value) -> Expr:
+    """`a` where `cond`, else `b`, in their common type."""
     c = truth(cond)
     x, y, to = operands(a, b)
     if isinstance(c, Const):
