@@ -173,7 +173,7 @@ def test_a_scalar_that_is_a_size_decides_the_launch(driver: FakeDriver, torch: A
         grid=("steps",),
     )
     kernel, a = add(driver, source), FakeTensor(torch, (8,))
-    for steps in (3, 5, 3):
+    for steps in (3, np.int64(5), 3):
         kernel(a, steps)
     assert [(d.grid[0], d.args[0]) for d in driver.launches] == [(3, 3), (5, 5), (3, 3)]
 

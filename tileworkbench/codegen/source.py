@@ -27,6 +27,8 @@ class TensorParam:
 
 @dataclass(frozen=True)
 class ScalarParam:
+    """A scalar argument. A whole-number one may stand in host expressions by its name."""
+
     name: str
     dtype: str
     default: int | float | bool | None = None
@@ -64,7 +66,9 @@ class KernelArg:
 @dataclass(frozen=True)
 class Fact:
     """An assumption the text was built under: `condition` must be nonzero at launch. A condition may use the
-    symbols `<tensor>.ptr` (address) and `<tensor>.stride<i>` (elements). `text` is what the user is shown."""
+    symbols `<tensor>.ptr` (address) and `<tensor>.stride<i>` (elements). `text` is what the user is shown.
+    An address may be asked for its remainder by a power of two up to 256 at no cost per call; anything else about it is
+    evaluated at every call."""
 
     condition: Host
     text: str

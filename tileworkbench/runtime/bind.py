@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..codegen.source import Host, ScalarParam, Source, TensorParam
 from ..errors import LaunchError
@@ -115,12 +118,12 @@ def check_array(param: TensorParam, array: Array) -> None:
         raise LaunchError(f"{param.name} is read-only", rule="the kernel writes it", fix="pass a copy", loc=param.loc)
 
 
-def bind_shapes(source: Source, arrays: Mapping[str, Array], scalars: Mapping[str, object]) -> Binding:
+def bind_shapes(source: Source, arrays: Mapping[str, Array], scalars: Mapping[str, Any]) -> Binding:
     """Symbols from the shapes of `arrays` and from whole-number scalars."""
     binding = Binding()
     for name, value in scalars.items():
-        if isinstance(value, int):
-            binding.set(name, int(value), f"the argument {name}")
+        with contextlib.suppress(TypeError):  # a float is no size
+            binding.set(name, operator.index(value), f"the argument {name}")
     for param in tensor_params(source.params):
         if param.name in arrays:
             for i, (expr, value) in enumerate(zip(param.shape, arrays[param.name].shape, strict=True)):
