@@ -35,6 +35,9 @@ class MBarrier:
     order: Any = None
     fenced: Any = None
     done: tuple[Any, Any] | None = None
+    seen: int = 0  # the most phases that a wait has found complete
+    loads: int = 0  # the phase, from 1, that the last transfer belongs to
+    load: Any = None
 
     def state(self) -> str:
         missing = f"{self.pending} of {self.count} arrivals missing" if self.pending else "all arrivals in"

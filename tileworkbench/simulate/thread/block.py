@@ -20,6 +20,7 @@ from .clocks import Clocks
 from .faults import Fault, describe, fault
 from .memory import Space
 from .rendezvous import Rendezvous
+from .rules import RULES
 from .shadow import Shadow
 from .warp import Blocked, RegFile, Warp
 
@@ -30,16 +31,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened. `kind`: issue, land, wait, arrive, sync or print; with its step, warp and place."""
+    """Something that happened. `kind`: issue, land, wait, arrive, sync or print; with its step, warp and statement."""
 
     step: int
     kind: str
     block: int
     warp: int
-    what: str
-    loc: Any = None
+    stmt: Any
     text: str = ""
     lane: int | None = None
+
+    @property
+    def loc(self) -> Any:
+        return self.stmt.loc
+
+    @property
+    def what(self) -> str:
+        """The statement in one phrase."""
+        return describe(self.stmt)
 
 
 @dataclass(slots=True, eq=False)
@@ -124,9 +133,7 @@ class Block:
         self.launch.tick(w)
 
     def event(self, w: Warp, kind: str, stmt: Any, text: str = "", lane: int | None = None) -> None:
-        self.launch.events.append(
-            Event(self.launch.steps, kind, self.number, w.index, describe(stmt), stmt.loc, text, lane)
-        )
+        self.launch.events.append(Event(self.launch.steps, kind, self.number, w.index, stmt, text, lane))
 
     def submit(self, work: Work) -> Work:
         """Asynchronous work is issued: it lands now, later or at random."""
@@ -236,5 +243,16 @@ class Block:
                         fix="commit and wait for the group",
                     )
                 work.finish(work.lanes, False)
+        for bar in self.barriers.all:
+            if bar.loads > bar.seen:
+                rule = RULES["transfer"]
+                raise fault(
+                    self.warps[0],
+                    "in_flight",
+                    f"the block ends while a transfer on {bar.name} that nobody has waited for may still be under way",
+                    at=bar.load,
+                    rule=str(rule),
+                    fix="wait for the barrier's last phase, or issue no load beyond the last use",
+                )
         for work in list(self.flying):
             self.land(work)

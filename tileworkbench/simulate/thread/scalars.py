@@ -8,6 +8,7 @@ float64 are computed as they are, so every single operation is rounded as the de
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ Binary = Callable[[Any, Any], Any]
 Unary = Callable[[Any], Any]
 
 
+@cache
 def wrap_int(dtype: DType) -> Unary:
     """Wraps a Python int to the width of `dtype`; arrays have wrapped already."""
     low, high, mask = int(dtype.min_value()), int(dtype.max_value()), (1 << dtype.bits) - 1
@@ -122,6 +124,7 @@ def computed_as(dtype: DType) -> np.dtype:
     return np.dtype(np.float64) if dtype.name == "float64" else np.dtype(np.float32)
 
 
+@cache
 def binary(op: str, dtype: DType) -> Binary:
     """`x op y` for operands of `dtype`, with a result of `dtype`."""
     if dtype is BOOL:
@@ -138,6 +141,7 @@ def binary(op: str, dtype: DType) -> Binary:
     return lambda x, y: wrap(raw(x, y))
 
 
+@cache
 def compare(op: str, dtype: DType) -> Binary:
     fn = _COMPARE[op]
     if dtype.is_float and dtype.bits < 32:

@@ -132,6 +132,8 @@ class Shadow:
         if owner.size == 0 or int(owner.max()) < 0:
             return
         clock = self.w_clock[units]
+        if not atomic and not self.across and self._all_known(threads, owner, clock, units, via):
+            return
         written = owner >= 0
         if self.across:
             foreign = written & (self.w_block[units] != self.block.number)
@@ -148,6 +150,14 @@ class Shadow:
                 return
         if bad.any():
             self._report(w, threads, units, int(np.argmax(bad)), self.w_stmt, "write", doing, None)
+
+    def _all_known(self, threads: Any, owner: Array, clock: Array, units: Any, via: str) -> bool:
+        """The common case in one comparison: one transfer wrote all of it, and the accessing threads know of it."""
+        first = owner.flat[0]
+        if first < self.block.clocks.first_barrier or int(owner.min()) != first or int(owner.max()) != first:
+            return False
+        known = self.block.clocks.order[threads, first] >= clock.max()
+        return bool(np.all(known)) and (via != "async" or bool(self.w_async[units].all()))
 
     def _check_reads(self, w: Warp, threads: Any, units: Any, atomic: bool) -> None:
         if self.reading and (held := self.r_pending[units]).any():

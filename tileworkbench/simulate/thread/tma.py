@@ -131,6 +131,7 @@ def _load(w: Warp, s: Any, bar: Any, space: Space, at: Array, data: Any, thread:
     block.barriers.check_use(w, bar, np.array([thread]))
     shadow.check_overwrite(w, thread, at.ravel(), "async")
     shadow.mark_write(at.ravel(), bar.agent, bar.phase + 1, number, asynchronous=True)
+    bar.loads, bar.load = bar.phase + 1, s
 
     def land() -> None:
         raw, known = data()

@@ -120,6 +120,7 @@ def bar_wait(p: Program, s: BarWait) -> Callable[[Warp], Iterator[Any]]:
                 rule="a wait passes when its own phase was the last to complete; parity repeats every two phases",
                 fix="the cursor of this wait does not count this barrier's uses",
             )
+        bar.seen = max(bar.seen, bar.phase)
         if bar.done is not None:
             w.block.clocks.acquire(w.index, threads, *bar.done)
         w.block.event(w, "wait", s, text=bar.name)
