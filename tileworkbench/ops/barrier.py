@@ -77,7 +77,8 @@ class BarrierWait(Op):
         parity, phase = int(env.scalar(self.parity)), env.barrier(self.bar).phase
         if phase % 2 != parity % 2:
             return None
-        return f"phase {phase} of barrier `{self.bar.buffer.name}` ({env.barrier(self.bar).pending} arrivals are missing)"
+        missing = env.barrier(self.bar).pending
+        return f"phase {phase} of barrier `{self.bar.buffer.name}` ({missing} arrivals are missing)"
 
     def run(self, env: Any) -> None:
         pass

@@ -46,7 +46,8 @@ class Copy(Op):
         value = value.reshape(value.shape[:lead] + extents)
         if undefined is not None:
             undefined = undefined.reshape(undefined.shape[:lead] + extents)
-        env.write(self.dst, value, self.src.buffer.dtype, keep=env.frozen(self.src.buffer), undefined=undefined)
+        source = self.src.buffer
+        env.write(self.dst, value, source.dtype, env.frozen(source), undefined, origin=source.name)
 
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)

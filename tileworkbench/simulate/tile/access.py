@@ -44,6 +44,7 @@ def is_affine(indices: list[Any]) -> bool:
 
 
 def in_range(indices: list[Any], extents: tuple[int, ...]) -> bool:
+    """Whether affine indices lie inside the extents everywhere."""
     for index, extent in zip(indices, extents, strict=True):
         low, high = low_high(index)
         if low < 0 or high >= extent:
@@ -78,6 +79,7 @@ def extent_of(st: State, slot: Slot, indices: list[Any]) -> tuple[int, ...]:
 
 
 def boxed(indices: list[Any], box: Any) -> list[Any]:
+    """Affine indices limited to a box of the axes."""
     out = []
     for index in indices:
         if isinstance(index, Affine):
@@ -113,7 +115,7 @@ def _gather(st: State, slot: Slot, source: np.ndarray, indices: list[Any], loc: 
         refuse_outside(st, slot, indices, valid, loc)
     if 0 in slot.shape:
         return np.full(extent_of(st, slot, indices), outside, source.dtype)
-    out = source[tuple(at)]
+    out: np.ndarray = source[tuple(at)]
     if valid is not True:
         out = np.where(valid, out, np.asarray(outside, source.dtype))
     return out

@@ -1,7 +1,7 @@
 """Index values that stay symbolic: base + Σ step · axis over the machine's axes.
 
-Most index expressions are of this form. Kept so, an access is a strided view of the tensor instead of a gather, a bounds
-test is two comparisons, and a predicate such as `row < M` folds to a truth value for every block that it cannot touch.
+Most index expressions are of this form. Kept so, an access is a strided view of the tensor instead of a gather, a
+bounds test is two comparisons, and a predicate such as `row < M` folds to a truth value wherever it cannot vary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators on machine values: Python ints and Affines while that is exact, arrays in the dtype's container otherwise."""
+"""Operators on machine values: Python ints and Affines while that is exact, else arrays in the dtype's container."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ UPDATES: dict[str, np.ufunc] = {
 
 
 def compile_atomic(s: AtomicElement, depth: int, program: Program) -> Callable[[State], None]:
+    """An atomic update of one element, by every active point."""
     value, tainted = program.expression(s.value, depth), program.taint(s.value, depth)
     indices = [program.expression(i, depth) for i in s.indices]
     addresses = [(program.taint(i, depth), i) for i in s.indices if not isinstance(i, Const)]

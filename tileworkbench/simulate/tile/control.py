@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import SimulationError
+from ...errors import SimulationError, TileError
 from ...ir.stmt import Break, Continue, For, If, Stmt, While
 from . import affine
 from .affine import Affine
@@ -52,10 +52,13 @@ def sequence(steps: list[Step]) -> Body:
     def run(st: State) -> Iterator[Any]:
         st.budget.take(count, loc)
         for step in steps:
-            if step.waits:
-                yield from step.fn(st)
-            else:
-                step.fn(st)
+            try:
+                if step.waits:
+                    yield from step.fn(st)
+                else:
+                    step.fn(st)
+            except TileError as error:
+                raise error.at(step.stmt.loc) from None
             if step.exits and st.loop is not None:
                 st.mask = both(st.mask, negate(st.loop.skipped))
                 if st.mask is False:
@@ -65,6 +68,7 @@ def sequence(steps: list[Step]) -> Body:
 
 
 def compile_if(s: If, depth: int, program: Program) -> Body:
+    """Both branches run, each for the points that take it."""
     cond, tainted = program.expression(s.cond, depth), program.taint(s.cond, depth)
     then, orelse = program.body(s.then, depth), program.body(s.orelse, depth)
 
@@ -85,6 +89,7 @@ def compile_if(s: If, depth: int, program: Program) -> Body:
 
 
 def compile_exit(s: Stmt, depth: int, program: Program) -> Callable[[State], None]:
+    """break or continue, for the active points."""
     leaves = isinstance(s, Break)
 
     def run(st: State) -> None:
@@ -105,6 +110,7 @@ def _join(a: Any, b: Any) -> Any:
 
 
 def compile_for(s: For, depth: int, program: Program) -> Body:
+    """A counted loop; trip counts may differ between points."""
     bounds = [program.expression(e, depth) for e in (s.start, s.stop, s.step)]
     checks = [(program.taint(e, depth), e) for e in (s.start, s.stop, s.step)]
     program.depths[s.var] = depth
@@ -176,6 +182,7 @@ class _Loop:
 
 
 def compile_while(s: While, depth: int, program: Program) -> Body:
+    """Runs while the condition holds for any active point."""
     cond, tainted = program.expression(s.cond, depth), program.taint(s.cond, depth)
     body = program.body(s.body, depth)
 

@@ -71,17 +71,25 @@ class Env:
             mark = self._full(load(st, slot, self._indices(region, extents), region.loc, undefined_of(slot)), extents)
         return mark if mark.any() else None
 
-    def write(self, region: Region, value: Any, dtype: DType, keep: bool = False, undefined: Any = None) -> None:
+    def write(
+        self,
+        region: Region,
+        value: Any,
+        dtype: DType,
+        keep: bool = False,
+        undefined: Any = None,
+        origin: str = "the source",
+    ) -> None:
         """Stores `value`, of `dtype`, in the region for the active blocks, converted as T.copy does it: nearest-even,
         saturating for fp8. What lies past the edge of a global tensor is dropped. `keep` promises that nobody changes
-        `value` later."""
+        `value` later. `undefined` marks elements that were never written in `origin`."""
         st, to = self.st, region.buffer.dtype
         if st.mask is False:
             return
         slot, extents = st.slot(region.buffer, write=True), self.extents(region)
         if slot.lead == 0:
             if undefined is not None and np.any(np.logical_and(undefined, self._mask(extents))):
-                raise never_written("the source", f"a store to global memory, `{region.buffer.name}`", region.loc)
+                raise never_written(origin, f"a store to global memory, `{region.buffer.name}`", region.loc)
             value = rounding.native(value, dtype, to) if slot.narrow else rounding.convert(value, dtype, to)
             whole = False
         else:
@@ -131,7 +139,7 @@ class Env:
     def operand(self, value: np.ndarray, dtype: DType) -> np.ndarray:
         """A gemm operand ready for `product`: tf32 rounded to its mantissa, integers as float64."""
         if dtype.name == "tfloat32":
-            return rounding.round_tf32(value)
+            return np.asarray(rounding.round_tf32(value))
         return value if dtype.is_float else value.astype(np.float64)
 
     def update(self, kind: str, region: Region, value: Any) -> None:
@@ -181,7 +189,7 @@ class Env:
         extents = tuple(self.st.number(e) for e in op.extents)
         if 0 in extents:
             return
-        body, depth = self.program.parallel_body(op)
+        body = self.program.parallel_body(op)
         spread, st.spread = st.spread, []
         with st.opened(extents):
             rank = st.rank
@@ -198,8 +206,9 @@ class Env:
 
     def cluster_rank(self) -> Any:
         """The block's number in its cluster, x fastest."""
-        cluster, rank, pitch = self.program.cluster, 0, 1
-        for var, n in zip(self.program.block_vars, cluster, strict=False):
+        rank: Any = 0
+        pitch = 1
+        for var, n in zip(self.program.block_vars, self.program.cluster, strict=False):
             at = self.st.vars[var]
             at = at.dense() if isinstance(at, Affine) else at
             rank, pitch = rank + at % n * pitch, pitch * n
@@ -224,11 +233,11 @@ class Env:
         for d, (start, size) in enumerate(zip(region.starts, extents, strict=True)):
             self.require(start, "an address", region.loc)
             origin = lift(self.program.expression(start, 0)(st), count)
-            along = axis_values(st.base + d, size, st.rank) if size > 1 else 0
-            if isinstance(origin, np.ndarray):
-                out.append(origin + along.dense() if size > 1 else origin)
-            else:
-                out.append(add(origin, along))
+            if size <= 1:
+                out.append(origin)
+                continue
+            along = axis_values(st.base + d, size, st.rank)
+            out.append(origin + along.dense() if isinstance(origin, np.ndarray) else add(origin, along))
         return out
 
     def _full(self, value: np.ndarray, extents: tuple[int, ...]) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Expressions compiled once to closures `state -> value`.
 
-A value is a Python int or bool (the same everywhere), an Affine, a NumPy scalar, or an array over the machine's axes with
-extent 1 where it does not vary. Floats are in the container of their dtype, rounded at every node.
+A value is a Python int or bool (the same everywhere), an Affine, a NumPy scalar, or an array over the machine's axes
+with extent 1 where it does not vary. Floats are in the container of their dtype, rounded at every node.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def compile_expression(e: Expr, depth: int, program: Program) -> Closure:
         raise SimulationError(
             f"{type(e).__name__} has no meaning at tile level", rule="the CPU target runs tile-level values", loc=e.loc
         )
-    return build(e, depth, program)
+    made: Closure = build(e, depth, program)
+    return made
 
 
 def lift(value: Any, axes: int) -> Any:
@@ -88,6 +89,7 @@ def _var(e: Var, depth: int, program: Program) -> Closure:
 
 
 def unbound(e: Var) -> SimulationError:
+    """The error for a variable without a value."""
     return SimulationError(
         f"`{e.name}` has no value here",
         rule="a name is used after the statement that defines it",
@@ -100,9 +102,9 @@ def _special(e: Special, depth: int, program: Program) -> Closure:
     if e.name == "thread":
         return lambda st: lift(st.env.thread_index(), depth)
     if e.name == "lane":
-        return lambda st: lift(st.env.thread_index() % 32, depth)
+        return lambda st: lift((st.env.thread_index().dense() % 32).astype(np.int32), depth)
     if e.name == "warp":
-        return lambda st: lift(st.env.thread_index() // 32, depth)
+        return lambda st: lift((st.env.thread_index().dense() // 32).astype(np.int32), depth)
     raise SimulationError(f"{e.name} has no meaning at tile level", rule="", loc=e.loc)
 
 

@@ -130,15 +130,15 @@ def _per_thread(st: State, per_warp: np.ndarray) -> np.ndarray:
 
 # --- votes -------------------------------------------------------------------------------------------------------
 def _active(st: State, predicate: np.ndarray, neutral: bool) -> np.ndarray:
-    return predicate if st.mask is True else np.where(st.mask, predicate, neutral)
+    return predicate if st.mask is True else np.asarray(np.where(st.mask, predicate, neutral))
 
 
 def _any(st: State, args: list[np.ndarray], dtype: DType) -> Any:
-    return _per_thread(st, _groups(_active(st, args[0], False), _WARP, False).any(axis=-1, keepdims=True))
+    return _per_thread(st, np.asarray(_groups(_active(st, args[0], False), _WARP, False).any(axis=-1, keepdims=True)))
 
 
 def _all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
-    return _per_thread(st, _groups(_active(st, args[0], True), _WARP, True).all(axis=-1, keepdims=True))
+    return _per_thread(st, np.asarray(_groups(_active(st, args[0], True), _WARP, True).all(axis=-1, keepdims=True)))
 
 
 def _ballot(st: State, args: list[np.ndarray], dtype: DType) -> Any:

@@ -133,7 +133,7 @@ def ieee(name: str) -> Function | None:
     wide, mode = _DIRECTED[parts[1]], parts[2]
 
     def apply(*args: Any) -> Any:
-        # Extended precision holds every such result to far more bits than float32; what is left is one directed rounding.
+        # Extended precision holds each result to far more bits than float32: what is left is one directed rounding.
         exact = wide(*(np.asarray(a).astype(np.longdouble) for a in args))
         near = np.asarray(exact).astype(np.float32)
         if mode == "rn":

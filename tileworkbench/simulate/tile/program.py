@@ -42,7 +42,9 @@ _WAITING: dict[type, Callable[..., Body]] = {
 
 
 class Program:
-    """Holds no reference to the kernel, so that it lives as long as the kernel does. `run` executes the kernel's body for one agent. Expressions are compiled per depth of open T.Parallel axes."""
+    """`run` executes the kernel's body for one agent. Expressions are compiled per depth of open T.Parallel axes.
+
+    It holds no reference to the kernel, so that it lives only as long as the kernel does."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.depths: dict[Var, int] = {}
@@ -54,10 +56,11 @@ class Program:
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
-        self._parallel: dict[Any, tuple[Body, int]] = {}
+        self._parallel: dict[Any, Body] = {}
         self.run = self.body(kernel.body, 0)
 
     def expression(self, e: Any, depth: int) -> Callable[[State], Any]:
+        """The closure of an expression (or an int) inside `depth` open T.Parallel axes."""
         if isinstance(e, int):
             return lambda st: e
         key = (e, depth)
@@ -84,7 +87,8 @@ class Program:
     def body(self, stmts: tuple[Stmt, ...], depth: int) -> Body:
         return sequence([self._step(group, depth) for group in roles.grouped(stmts)])
 
-    def parallel_body(self, op: Parallel) -> tuple[Body, int]:
+    def parallel_body(self, op: Parallel) -> Body:
+        """The compiled body of a T.Parallel."""
         found = self._parallel.get(op)
         if found is None:
             raise InternalError("a T.Parallel was not compiled", loc=op.loc)
@@ -95,7 +99,7 @@ class Program:
         if isinstance(s, Parallel):
             inner = depth + len(s.vars)
             self.depths.update(dict.fromkeys(s.vars, inner))
-            self._parallel[s] = self.body(s.body, inner), inner
+            self._parallel[s] = self.body(s.body, inner)
         return lambda st: s.run(st.env)
 
     def _step(self, group: list[Stmt], depth: int) -> Step:

@@ -138,6 +138,7 @@ class Ring:
         state.acquired += 1
 
     def commit(self, state: ChannelState, loc: Loc | None) -> None:
+        """Makes the acquired version full."""
         if state.acquired == state.committed:
             raise SimulationError(
                 f"role `{self.role}` commits channel `{state.channel.name}` without having acquired a version",
@@ -162,8 +163,8 @@ class Ring:
         number = state.waited.get(self.role, 0)
         if ahead and state.committed - 1 - number < ahead:
             raise SimulationError(
-                f"role `{self.role}` waits for version {number} of channel `{state.channel.name}` and lets {ahead} later "
-                f"ones stay in flight, but only {state.committed - 1 - number} were committed",
+                f"role `{self.role}` waits for version {number} of channel `{state.channel.name}` and lets {ahead} "
+                f"later ones stay in flight, but only {state.committed - 1 - number} were committed",
                 rule="waiting with `ahead` completes a version only when that many were committed after it",
                 fix="the schedule's wait count is too large",
                 loc=loc,
@@ -171,6 +172,7 @@ class Ring:
         state.waited[self.role] = number + 1
 
     def release(self, state: ChannelState, loc: Loc | None) -> None:
+        """Gives back the oldest version that the agent holds."""
         released = state.released.get(self.role, 0)
         if released >= state.waited.get(self.role, 0):
             raise SimulationError(
@@ -206,7 +208,7 @@ class Ring:
         self.flights.append(Flight(op, impl, reads, frozenset(a.buffer for a in effects if a.writes), landing))
 
     def complete(self, op: Op, impl: Impl, pending: int) -> None:
-        """Ends what the op's engine was given, but for the last `pending` groups; a copy through registers ends alone."""
+        """Ends what the op's engine was given but the last `pending` groups; a copy through registers ends alone."""
         if impl.detail.get("staged"):
             done = [f for f in self.flights if f.op is op][:1]
         else:

@@ -151,10 +151,11 @@ def _issue(s: Issue, depth: int, program: Program) -> Callable[[State], None]:
                 return
             ring = st.ring
             ring.issuing, ring.loc = s.impl, s.op.loc or s.loc
-            st.deferred = landing = [] if staged else None
+            landing: list[Any] = []
+            st.deferred = landing if staged else None
             run_op(st)
             st.deferred, ring.issuing = None, None
-            ring.launch(s.op, s.impl, landing or [])
+            ring.launch(s.op, s.impl, landing)
         finally:
             st.mask, st.deferred, st.ring.issuing = saved, None, None
 

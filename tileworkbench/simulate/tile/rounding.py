@@ -1,8 +1,8 @@
 """Containers and rounding: where values of a dtype live in NumPy, and how a result is brought to its dtype.
 
-Narrow floats (fp16, bf16, fp8) live in float32 arrays that hold exactly representable values, since NumPy computes float32
-many times faster. Sums, products and quotients of them, rounded once to float32 and once more to the narrow type, equal
-the correctly rounded result (float32 has at least 2p + 2 bits for each of them).
+Narrow floats (fp16, bf16, fp8) live in float32 arrays that hold exactly representable values, since NumPy computes
+float32 many times faster. Sums, products and quotients of them, rounded once to float32 and once more to the narrow
+type, equal the correctly rounded result (float32 has at least 2p + 2 bits for each of them).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def changes(source: DType, to: DType) -> bool:
 
 
 def _holds(to: DType, source: DType) -> bool:
-    a, b = ml_dtypes.finfo(to.numpy), ml_dtypes.finfo(source.numpy)
+    a, b = (ml_dtypes.finfo(d.numpy) for d in (to, source))  # type: ignore[no-untyped-call]
     return bool(a.nmant >= b.nmant and a.maxexp >= b.maxexp and a.minexp - a.nmant <= b.minexp - b.nmant)
 
 

@@ -39,6 +39,7 @@ def fresh(e: Expr) -> bool:
 
 
 def compile_store(s: Store, depth: int, program: Program) -> Run:
+    """`buffer[indices] = value`, with the checks of what reaches what."""
     value = program.expression(s.value, depth)
     indices = [program.expression(i, depth) for i in s.indices]
     tainted = program.taint(s.value, depth)
@@ -90,6 +91,7 @@ def _whole(st: State, slot: Slot, at: list[Any], value: Any, mark: Any) -> bool:
 
 
 def compile_let(s: Let, depth: int, program: Program) -> Run:
+    """An immutable variable."""
     value, tainted, var, source = (
         program.expression(s.value, depth),
         program.taint(s.value, depth),
@@ -117,6 +119,7 @@ def compile_let(s: Let, depth: int, program: Program) -> Run:
 
 
 def compile_alloc(s: Alloc, depth: int, program: Program) -> Run:
+    """A new, empty buffer."""
     buffer = s.buffer
 
     def run(st: State) -> None:
@@ -128,6 +131,7 @@ def compile_alloc(s: Alloc, depth: int, program: Program) -> Run:
 
 
 def compile_eval(s: Eval, depth: int, program: Program) -> Run:
+    """An expression for its effect."""
     effect = program.effect(s.value, depth)
     if effect is not None:
         return effect
@@ -140,6 +144,7 @@ def compile_eval(s: Eval, depth: int, program: Program) -> Run:
 
 
 def compile_assert(s: Assert, depth: int, program: Program) -> Run:
+    """A condition that must hold for every active point."""
     cond, tainted = program.expression(s.cond, depth), program.taint(s.cond, depth)
 
     def run(st: State) -> None:
@@ -159,6 +164,7 @@ _MOST_LINES = 64
 
 
 def compile_print(s: Print, depth: int, program: Program) -> Run:
+    """Prints one line for each active point."""
     parts = [p if isinstance(p, (str, Buffer, Region)) else (program.expression(p, depth), p.dtype) for p in s.parts]
     tiles = any(isinstance(p, (Buffer, Region)) for p in parts)
 

@@ -1,8 +1,8 @@
 """Values nobody wrote: which points of an expression's value depend on one.
 
-The tile machine computes with whatever lies in an unwritten element and reports it only where it matters: in a store to
-global memory, an address, a branch, or an operand of a gemm. Tiles written as a whole cost nothing here; the walk over the
-expression happens only while one of its buffers has unwritten elements.
+The tile machine computes with whatever lies in an unwritten element and reports it only where it matters: in a store
+to global memory, an address, a branch, or an operand of a gemm. Tiles written as a whole cost nothing here; the walk
+over the expression happens only while one of its buffers has unwritten elements.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ def _refuse(st: State, mask: Any, what: str, loc: Loc | None, e: Expr) -> None:
 
 
 def never_written(name: str, what: str, loc: Loc | None) -> SimulationError:
+    """The error for an element of `name` that nothing wrote."""
     return SimulationError(
         f"an element of `{name}` that was never written reaches {what}",
         rule="shared, fragment and local buffers hold nothing until they are written",
