@@ -14,8 +14,9 @@ SIGNS = {"good": "✓", "bad": "✗", "warn": "!", "plain": "·"}
 HUES = {"good": "#009E73", "bad": "#D55E00", "warn": "#E69F00", "plain": "#767676"}
 # Translucent, so that text keeps its contrast on light and dark grounds.
 GROUNDS = {"+": "rgba(0,158,115,0.2)", "-": "rgba(213,94,0,0.2)"}
-MONO = "font-family:monospace;font-size:12px;line-height:18px;white-space:pre;overflow-x:auto;margin:4px 0"
+MONO = "font:12px/18px monospace;white-space:pre;max-height:432px;overflow:auto;margin:4px 0"
 CELL = "padding:2px 12px 2px 0;vertical-align:top;"
+LEFT = CELL + "text-align:left"  # JupyterLab aligns cells to the right
 
 
 def escape(text: str) -> str:
@@ -63,7 +64,10 @@ def block(part: Block) -> str:
             size = f'width="{part.width:d}" height="{part.height:d}"'
             return f'<img src="data:image/png;base64,{part.base64()}" alt="{escape(part.alt)}" {size}>'
         case Facts():
-            rows = (f'<tr><td style="{CELL}">{escape(k)}</td><td>{escape(shown(v))}</td></tr>' for k, v in part.facts)
+            rows = (
+                f'<tr><td style="{LEFT}">{escape(k)}</td><td style="{LEFT}">{escape(shown(v))}</td></tr>'
+                for k, v in part.facts
+            )
             return f"<table>{''.join(rows)}</table>"
 
 
@@ -125,6 +129,6 @@ def bars(part: Bars) -> str:
         width, hue = 200.0 * (bar["value"] or 0.0) / longest, HUES[bar["tone"]]
         rule = f'<div style="width:{width:.0f}px;height:12px;background-color:{hue}"></div>'
         cells = escape(bar["label"]), rule, escape(bar["text"])
-        rows.append("<tr>" + "".join(f'<td style="{CELL}text-align:left">{cell}</td>' for cell in cells) + "</tr>")
+        rows.append("<tr>" + "".join(f'<td style="{LEFT}">{cell}</td>' for cell in cells) + "</tr>")
     title = f"<caption>{escape(part.caption)}</caption>" if part.caption else ""
     return f"<table>{title}<tbody>{''.join(rows)}</tbody></table>"

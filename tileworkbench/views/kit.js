@@ -72,6 +72,13 @@ export function node(tag, names, ...children) {
   return made;
 }
 
+// Puts an element of ours into the Tab order. JupyterLab looks for its shortcuts from the focused element upwards, so the
+// attribute that holds them off stands on each element that can have the focus: `d d` would delete the cell.
+function focusable(el, order) {
+  el.tabIndex = order;
+  el.setAttribute('data-lm-suppress-shortcuts', 'true');
+}
+
 export function stylesheet() {
   return node('style', '', STYLE);
 }
@@ -105,7 +112,7 @@ export async function unzip(base64) {
 export function lines(count, row, label) {
   const rows = node('div', 'tw-rows');
   const box = node('div', 'tw-lines', rows);
-  box.tabIndex = 0;
+  focusable(box, 0);
   box.setAttribute('role', 'region');
   box.setAttribute('aria-label', label);
   rows.style.height = `${count * LINE}px`;
@@ -139,7 +146,7 @@ export function tabs(items) {
     panel.id = `${prefix}-panel-${i}`;
     panel.setAttribute('role', 'tabpanel');
     panel.setAttribute('aria-labelledby', `${prefix}-tab-${i}`);
-    panel.tabIndex = 0;
+    focusable(panel, 0);
     return panel;
   });
   const buttons = items.map((item, i) => {
@@ -155,7 +162,7 @@ export function tabs(items) {
   const choose = chosen => {
     buttons.forEach((button, i) => {
       button.setAttribute('aria-selected', String(i === chosen));
-      button.tabIndex = i === chosen ? 0 : -1;
+      focusable(button, i === chosen ? 0 : -1);
       panels[i].hidden = i !== chosen;
     });
     if (drawn.has(chosen)) return;
