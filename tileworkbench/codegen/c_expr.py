@@ -162,10 +162,12 @@ def _soft_binary(p: ExprPrinter, e: Binary) -> Text:
 
 
 def _floor(p: ExprPrinter, e: Binary) -> Text:
-    power = e.b.value.bit_length() - 1 if isinstance(e.b, Const) and e.b.value > 0 else -1
-    if power >= 0 and e.b.value == 1 << power:  # shifts and masks round towards minus infinity for either sign
+    by = int(e.b.value) if isinstance(e.b, Const) else 0
+    if by > 0 and by & (by - 1) == 0:  # shifts and masks round towards minus infinity for either sign
         a = p.expr(e.a, UNARY)
-        return (f"{a} >> {power}", _LEVEL["shr"]) if e.op == "floordiv" else (f"{a} & {e.b.value - 1}", _LEVEL["and"])
+        if e.op == "floormod":
+            return f"{a} & {by - 1}", _LEVEL["and"]
+        return f"{a} >> {by.bit_length() - 1}", _LEVEL["shr"]
     if p.non_negative(e.a) and p.non_negative(e.b):
         return _wrap(p, e.dtype, *_infix(p, "truncdiv" if e.op == "floordiv" else "truncmod", e.a, e.b))
     return f"{p.use('tw_' + e.op)}<{ctype(e.dtype)}>({p.expr(e.a)}, {p.expr(e.b)})", PRIMARY

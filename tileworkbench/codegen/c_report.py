@@ -10,6 +10,7 @@ from ..ir.expr import Buffer, Expr
 from ..ir.instr import Stamp, Trap
 from ..ir.stmt import Assert, Print
 from .convert import convert
+from .dialect import Row
 from .names import literal_format, quoted
 from .scalar import is_soft
 
@@ -71,4 +72,4 @@ def _stamp(p: Any, s: Stamp) -> None:
            f"{s.role} {s.stage}")  # fmt: skip
 
 
-ROWS = {Print: _print, Assert: _assert, Trap: _trap, Stamp: _stamp}
+ROWS: dict[Any, Row] = {Print: _print, Assert: _assert, Trap: _trap, Stamp: _stamp}

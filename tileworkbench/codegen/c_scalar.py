@@ -48,7 +48,7 @@ template <class T, class S> {D} T tw_saturate(S x, T low, T high) {{
 {D} unsigned char tw_float_to_e8m0(float x) {{
   const unsigned u = tw_bits_of_float(x);
   if (!(x > 0.0f) || u >= 0x7f800000u) return 255;
-  if (u < 0x00800000u) return (unsigned char)(u >= 0x00600000u);
+  if (u < 0x00800000u) return (unsigned char)(u > 0x00400000u);
   return (unsigned char)((u + 0x00400000u) >> 23);
 }}""",
         ("tw_bits_of_float",),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, Load, Var
-from ..ir.instr import Elect, LoadMem, RawSource, StoreMem
-from ..ir.node import walk
+from ..ir.instr import CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
+from ..ir.node import Node, walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
 from .c_family import Printer
+from .dialect import Row
 from .names import comment
 from .scalar import ctype, piece
+
+_SCHEDULED = (Mma, Wgmma, CopyAsync, TmaLoad)
 
 
 def _let(p: Printer, s: Let) -> None:
@@ -56,12 +58,16 @@ def _fixed(p: Printer, stop: Expr, var: Var) -> str:
 
 def _pragma(s: For) -> str:
     factor = s.attr("unroll")
-    if s.kind in ("unroll", "vector"):
-        return f"#pragma unroll {int(factor)}" if factor and factor is not True else "#pragma unroll"
-    if factor is not None and factor is not True:
+    if factor is not None and not isinstance(factor, bool):
         return f"#pragma unroll {int(factor)}"
-    # Long loops of copies and matrix instructions are scheduled by us; unrolling them only costs time to build.
-    return "#pragma unroll 1" if s.kind in ("pipelined", "persistent") else ""
+    if s.kind in ("unroll", "vector") or factor is True:
+        return "#pragma unroll"
+    # Loops of copies, matrix instructions and waits are scheduled by us: unrolling them only costs time to build.
+    return "#pragma unroll 1" if any(isinstance(n, _SCHEDULED) or _meets(n) for n in walk(s.body)) else ""
+
+
+def _meets(n: Node) -> bool:
+    return isinstance(n, Instr) and n.synchronises
 
 
 def _while_loop(p: Printer, s: While) -> None:
@@ -91,14 +97,16 @@ def _raw(p: Printer, s: RawSource) -> None:
 
 def _roles(p: Printer, run: tuple[Role, ...]) -> None:
     """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
-    total = (p.kernel.launch_threads or p.kernel.threads) // p.warp_size
-    whole = sum(r.warps for r in run) == total
     p.want("warp")
+    whole = sum(r.warps for r in run) == p.launch_threads // p.warp_size
+    heads = [f"if ({_warps(r)})" for r in run]
+    if whole and len(run) > 1:
+        heads[-1] = ""
+    p.line(f"{heads[0]} {{")
     for i, r in enumerate(run):
-        last = i == len(run) - 1
-        head = f"if ({_warps(r)})" if i == 0 else "else" if last and whole else f"else if ({_warps(r)})"
-        with p.writer.at(r.loc):
-            _role(p, r, head)
+        tail = "}" if i + 1 == len(run) else f"}} else {heads[i + 1]}".rstrip() + " {"
+        with p.writer.at(r.loc), p.writer.more(tail):
+            _role(p, r)
 
 
 def _warps(r: Role) -> str:
@@ -108,13 +116,12 @@ def _warps(r: Role) -> str:
     return f"warp < {end}" if r.first_warp == 0 else f"warp >= {r.first_warp} && warp < {end}"
 
 
-def _role(p: Printer, r: Role, head: str) -> None:
+def _role(p: Printer, r: Role) -> None:
     p.role_first_warp, p.role_warps = r.first_warp, r.warps
-    with p.writer.block(head):
-        p.line(f"// role {comment(r.name)}")
-        p.role_begins(r.body)
-        p.declare_private(r.body)
-        p.body(r.body)
+    p.line(f"// role {comment(r.name)}")
+    p.role_begins(r.body)
+    p.declare_private(r.body)
+    p.body(r.body)
     p.role_first_warp, p.role_warps = 0, None
 
 
@@ -148,7 +155,12 @@ def fill(p: Printer, s: LoadMem) -> None:
         return
     i = p.namer.fresh("i")
     p.line("#pragma unroll")
-    p.line(f"for (int {i} = 0; {i} < {s.dst.count}; ++{i}) ({p.regs(s.dst)})[{i}] = {value};")
+    p.line(f"for (int {i} = 0; {i} < {s.dst.count}; ++{i}) {_at(p, s.dst, i)} = {value};")
+
+
+def _at(p: Printer, r: Reg, i: str) -> str:
+    start = p.expr(r.start, 12)
+    return f"{p.name(r.buffer)}[{i if start == '0' else f'{start} + {i}'}]"
 
 
 def _store_memory(p: Printer, s: StoreMem) -> None:
@@ -159,11 +171,11 @@ def _store_memory(p: Printer, s: StoreMem) -> None:
     p.guarded(s.pred, f"{p.use(p.store_function(s, size))}({p.pointer(s.dst)}, {p.regs(s.src)});")
 
 
-def jump(word: str) -> Callable[[Any, Any], None]:
+def jump(word: str) -> Row:
     return lambda p, s: p.line(f"{word};")
 
 
-ROWS: dict[type, Callable[[Any, Any], None]] = {
+ROWS: dict[Any, Row] = {
     Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc,
     RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"),
     Continue: jump("continue"), Role: _roles,

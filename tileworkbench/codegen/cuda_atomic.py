@@ -9,6 +9,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Binary, Var
 from ..ir.instr import AtomicMem
 from .c_scalar import D
+from .dialect import Row
 from .scalar import ctype
 
 # (op, dtype, elements) → type suffix of the instruction and what the target must have
@@ -141,4 +142,4 @@ def _loop_text(p: Any, name: str, s: AtomicMem, where: str, dtype: DType) -> str
 }}"""
 
 
-ROWS = {AtomicMem: _atomic}
+ROWS: dict[Any, Row] = {AtomicMem: _atomic}

@@ -8,6 +8,7 @@ from ..errors import InternalError
 from ..ir.expr import Expr, const
 from ..ir.instr import BarArrive, BarInit, BarWait, CopyAsyncArrive, Fence, GridDep, SetRegs, Sync
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 
 
@@ -104,7 +105,7 @@ def _copy_async_arrive(p: Any, s: CopyAsyncArrive) -> None:
 
 
 def number(p: Any, value: int | Expr) -> str:
-    return p.expr(value if isinstance(value, Expr) else const(value))
+    return str(p.expr(value if isinstance(value, Expr) else const(value)))
 
 
 def _sync(p: Any, s: Sync) -> None:
@@ -173,5 +174,13 @@ def _grid_dep(p: Any, s: GridDep) -> None:
     p.line(f"{p.use(f'tw_griddep_{s.action}')}();")
 
 
-ROWS = {BarInit: _bar_init, BarArrive: _bar_arrive, BarWait: _bar_wait, CopyAsyncArrive: _copy_async_arrive,
-        Sync: _sync,        Fence: _fence, SetRegs: _set_regs, GridDep: _grid_dep}  # fmt: skip
+ROWS: dict[Any, Row] = {
+    BarInit: _bar_init,
+    BarArrive: _bar_arrive,
+    BarWait: _bar_wait,
+    CopyAsyncArrive: _copy_async_arrive,
+    Sync: _sync,
+    Fence: _fence,
+    SetRegs: _set_regs,
+    GridDep: _grid_dep,
+}

@@ -10,6 +10,7 @@ from ..ir.instr import BulkLoad, BulkStore, CommitGroup, CopyAsync, TmaLoad, Tma
 from .c_scalar import D
 from .cuda_barrier import number
 from .cuda_matrix import settle
+from .dialect import Row
 from .functions import Function
 
 FUNCTIONS: dict[str, Function] = {}
@@ -187,5 +188,12 @@ def _wait(p: Any, s: WaitGroup) -> None:
         settle(p, s)
 
 
-ROWS = {CopyAsync: _copy_async, TmaLoad: _tma_load, TmaStore: _tma_store, BulkLoad: _bulk_load, BulkStore: _bulk_store,
-        CommitGroup: _commit, WaitGroup: _wait}  # fmt: skip
+ROWS: dict[Any, Row] = {
+    CopyAsync: _copy_async,
+    TmaLoad: _tma_load,
+    TmaStore: _tma_store,
+    BulkLoad: _bulk_load,
+    BulkStore: _bulk_store,
+    CommitGroup: _commit,
+    WaitGroup: _wait,
+}

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import InternalError
 from ..ir.instr import Shuffle, Vote
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 
 _KINDS = {"idx": "idx", "xor": "bfly", "up": "up", "down": "down"}
@@ -68,4 +69,4 @@ def _vote(p: Any, s: Vote) -> None:
     p.line(f"{p.reg(s.dst)} = {p.use(f'tw_{s.kind}')}({p.expr(s.pred)});")
 
 
-ROWS = {Shuffle: _shuffle, Vote: _vote}
+ROWS: dict[Any, Row] = {Shuffle: _shuffle, Vote: _vote}

@@ -9,6 +9,7 @@ from ..ir.expr import Const, Expr, const
 from ..ir.instr import Desc, Mma, Reg, WaitGroup, Wgmma, WgmmaFence
 from .atoms import Parts, mma_parts, wgmma_parts
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 
 # PTX type → (constraint, C type of one register)
@@ -143,4 +144,4 @@ def settle(p: Any, s: WaitGroup) -> None:
     touch(p, s.regs or everything)
 
 
-ROWS = {Mma: _mma, Wgmma: _wgmma, WgmmaFence: _fence}
+ROWS: dict[Any, Row] = {Mma: _mma, Wgmma: _wgmma, WgmmaFence: _fence}

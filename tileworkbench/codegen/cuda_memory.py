@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import InternalError
 from ..ir.instr import LdMatrix, Prefetch, StMatrix
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 
 CACHES = {"load": ("cg", "cs", "nc"), "store": ("cg", "cs")}
@@ -147,4 +148,4 @@ def _prefetch(p: Any, s: Prefetch) -> None:
     p.line(f"{p.use(f'tw_prefetch_{s.level}')}({p.pointer(s.what)});")
 
 
-ROWS = {LdMatrix: _load_matrix, StMatrix: _store_matrix, Prefetch: _prefetch}
+ROWS: dict[Any, Row] = {LdMatrix: _load_matrix, StMatrix: _store_matrix, Prefetch: _prefetch}

@@ -17,7 +17,7 @@ class Dialect:
     """Tables and words of one dialect. `rows`: instruction class → function that writes it; `refused`: rows that it
     cannot have, and why; `functions`: device functions by name."""
 
-    rows: ClassVar[Mapping[type, Row]] = {}
+    rows: ClassVar[Mapping[Any, Row]] = {}
     refused: ClassVar[Mapping[type, str]] = {}
     functions: Mapping[str, Function] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from ..errors import Loc
 from ..ir.expr import Buffer
@@ -55,7 +56,7 @@ def _pointer(p: Printer, b: Buffer) -> str:
     return f"{p.shared_pointer(kind)} const {p.names[b]} = ({p.shared_pointer(kind)})(smem + {p.kernel.offsets[b]});"
 
 
-def _thread_lines(p: Printer, mentioned: set[object]) -> list[str]:
+def _thread_lines(p: Printer, mentioned: AbstractSet[object]) -> list[str]:
     kernel = p.kernel
     used = [i for i, v in enumerate(kernel.thread_vars) if v in mentioned]
     if "warp" in p.wanted:

@@ -23,6 +23,8 @@ from ..ir.instr import (
     Wgmma,
     WgmmaFence,
 )
+from ..ir.kernel import Kernel
+from ..target.target import Target
 from . import c_report, c_stmt, hip_memory, hip_scalar, hip_wave
 from .c_family import Printer
 from .frame import parameters
@@ -36,6 +38,11 @@ _NO_BARRIER = "there are no barriers in memory; waves meet at the block barrier"
 _NO_ENGINE = "there is no copy engine; lanes copy, directly to LDS where they can"
 _NO_GROUP = "there are no warpgroups; mfma is the matrix instruction"
 
+_FUNCTIONS = {
+    **hip_scalar.FUNCTIONS, **hip_memory.FUNCTIONS, **hip_wave.FUNCTIONS,
+    "tw_printf": Function('extern "C" __device__ int printf(const char*, ...);\n#define tw_printf printf'),
+}  # fmt: skip
+
 
 class HipPrinter(Printer):
     """Writes one kernel as HIP C++."""
@@ -48,10 +55,10 @@ class HipPrinter(Printer):
         GridDep: "kernels of a stream do not overlap here",
     }  # fmt: skip
     math = hip_scalar.MATH
-    functions: ClassVar = {
-        **hip_scalar.FUNCTIONS, **hip_memory.FUNCTIONS, **hip_wave.FUNCTIONS,
-        "tw_printf": Function('extern "C" __device__ int printf(const char*, ...);\n#define tw_printf printf'),
-    }  # fmt: skip
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.functions = _FUNCTIONS
+        super().__init__(kernel, target)
 
     def load_function(self, s: LoadMem, size: int) -> str:
         return f"tw_load{size}{'_cs' if s.cache == 'cs' else ''}"

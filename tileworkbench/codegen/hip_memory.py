@@ -8,6 +8,7 @@ from ..errors import InternalError
 from ..ir.expr import Binary, Var
 from ..ir.instr import AtomicMem, CommitGroup, LdsDirect, Prefetch, WaitGroup
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 from .scalar import ctype
 
@@ -146,4 +147,10 @@ def _prefetch(p: Any, s: Prefetch) -> None:
         raise InternalError(f"tensor map {s.what!r} on {p.target.name}", rule="lowering is complete", loc=s.loc)
 
 
-ROWS = {AtomicMem: _atomic, LdsDirect: _lds_direct, CommitGroup: _commit, WaitGroup: _wait, Prefetch: _prefetch}
+ROWS: dict[Any, Row] = {
+    AtomicMem: _atomic,
+    LdsDirect: _lds_direct,
+    CommitGroup: _commit,
+    WaitGroup: _wait,
+    Prefetch: _prefetch,
+}

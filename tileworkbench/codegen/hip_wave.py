@@ -10,6 +10,7 @@ from ..ir.instr import Fence, Mma, SchedHint, Shuffle, Sync, Vote
 from ..layout.atoms import Atom
 from ..layout.mfma import mfma_atoms
 from .c_scalar import D
+from .dialect import Row
 from .functions import Function
 
 _SOURCES = {
@@ -156,4 +157,4 @@ def _hint(p: Any, s: SchedHint) -> None:
     p.line(texts[s.kind].format(int(s.value)))
 
 
-ROWS = {Shuffle: _shuffle, Vote: _vote, Mma: _mfma, Sync: _sync, Fence: _fence, SchedHint: _hint}
+ROWS: dict[Any, Row] = {Shuffle: _shuffle, Vote: _vote, Mma: _mfma, Sync: _sync, Fence: _fence, SchedHint: _hint}
