@@ -209,7 +209,7 @@ def test_control_flow(tmp_path: Path) -> None:
         Store(stop, (ZERO,), const(3)),
         For(j, ZERO, Load(stop, (ZERO,)), const(1), (Store(stop, (ZERO,), const(100)), add(const(1)))),  # 3 trips
         Let(v, total * 2), add(v), Let(v, total + 1), add(v),  # 9 + 18 = 27; 27 + 28 = 55
-        For(k, ZERO, const(10), const(1), (If(k.__eq__(2), (Continue(),)), If(k > 4, (Break(),), (add(k),)))),  # 0 1 3 4
+        For(k, ZERO, const(10), const(1), (If(k.__eq__(2), (Continue(),)), If(k > 4, (Break(),), (add(k),)))),
         While(total < 70, (add(const(3)),)),  # 63 66 69 72
         add(THREAD),
         StoreMem(addr(y, THREAD), run(acc)),

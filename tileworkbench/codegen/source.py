@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from ..errors import Loc
 
 # A number the host computes at launch: an int, a symbol's name, or (operator, operand, ...) with the operators
 # add sub mul floordiv mod ceildiv min max and the comparisons eq ne lt le gt ge (1 or 0).
-Host = Union[int, str, tuple[Any, ...]]
+Host = int | str | tuple[Any, ...]
 
 
 @dataclass(frozen=True)
