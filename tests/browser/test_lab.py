@@ -78,6 +78,7 @@ def test_static_html_survives_the_sanitiser(opened: Any) -> None:
     html.locator("summary", has_text="Code").click()
     added = html.get_by_text("+ X", exact=True)
     assert added.evaluate("element => getComputedStyle(element).backgroundColor") == "rgba(0, 158, 115, 0.2)"
+    assert added.evaluate("element => getComputedStyle(element).font") == "12px / 18px monospace"
     bars = html.locator("td > div")
     assert [round(bar.bounding_box()["width"]) for bar in bars.all()] == [100, 200, 0]
     # Out of sight JupyterLab skips the layout that inner_text() would need.
