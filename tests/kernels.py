@@ -130,7 +130,15 @@ def reduce(kind: str, M: int, N: int, dim: int, threads: int = 128, dtype: str =
 
 
 def attention(
-    B: int, H: int, S: int, D: int, BM: int = 64, BN: int = 64, threads: int = 128, stages: int = 2, causal: bool = False
+    B: int,
+    H: int,
+    S: int,
+    D: int,
+    BM: int = 64,
+    BN: int = 64,
+    threads: int = 128,
+    stages: int = 2,
+    causal: bool = False,
 ) -> Any:
     """Forward attention, online softmax; tensors are (batch, sequence, head, dim)."""
     scale = D**-0.5 * LOG2E

@@ -58,8 +58,8 @@ def softmax_case(name: str, M: int, N: int, **options: Any) -> Case:
         a = (np.random.default_rng(3).standard_normal((M, N)) * 3).astype(np.float32)
         e = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))
         truth = e / e.sum(1, keepdims=True)
-        # exp2 of an argument rounded to float32 (2^-23 relative times |x| log2 e, |x| < 30) plus exp2's 2 ulp, the sum's
-        # N roundings and the quotient's one.
+        # exp2 of an argument rounded to float32 (2^-23 relative times |x| log2 e, |x| < 30) plus exp2's 2 ulp, the
+        # sum's N roundings and the quotient's one.
         return kernels.softmax(M, N, **options), [a], truth, truth * (64 + N) * 2.0**-23
 
     return Case(name, make)
@@ -107,7 +107,9 @@ def small_cases() -> list[Case]:
         add_case("add 2-D fp16", lambda: kernels.add_2d(64, 128, dtype="float16"), (64, 128), "float16"),
         add_case("add 2-D tail", lambda: kernels.add_2d(50, 100), (50, 100), "float32"),
         add_case("add 2-D odd tail", lambda: kernels.add_2d(33, 67), (33, 67), "float32"),
-        add_case("add 2-D unstaged tail", lambda: kernels.add_2d(33, 67, staged=False, dtype="float16"), (33, 67), "float16"),
+        add_case(
+            "add 2-D unstaged tail", lambda: kernels.add_2d(33, 67, staged=False, dtype="float16"), (33, 67), "float16"
+        ),
     ]
     small = {"BM": 64, "BN": 64, "BK": 32}
     for ta in (False, True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests import kernels
+from tileworkbench.ir.arith import substitute as bind
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.node import replace
 from tileworkbench.ir.planned import Complete, Issue, Release, Role, Wait
@@ -17,7 +18,6 @@ from tileworkbench.ir.stmt import ONE, For, Stmt
 from tileworkbench.ops.gemm import Gemm
 from tileworkbench.passes.facts import assume
 from tileworkbench.passes.layouts import layouts
-from tileworkbench.ir.arith import substitute as bind
 from tileworkbench.passes.select import select
 from tileworkbench.passes.specialise import specialise
 from tileworkbench.target import Target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests import kernels
 from tests.end_to_end.cases import (
     Case,
     add_case,
@@ -15,7 +16,6 @@ from tests.end_to_end.cases import (
     small_cases,
     softmax_case,
 )
-from tests import kernels
 from tests.end_to_end.planned_attention import planned_attention
 from tileworkbench.codegen.emit import emit
 from tileworkbench.pipeline import PASSES, run_passes

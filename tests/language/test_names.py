@@ -26,8 +26,8 @@ rng_rand Persistent sync_grid no_set_max_nreg Serial ptr make_tensor parallel tv
 device_assert atomic_addx4 alloc_reducer finalize_reducer cumsum sigmoid
 """.split()  # noqa: SIM905
 NEED_MORE = {
-    "access_ptr", "call_extern", "tvm_thread_allreduce", "comm_reducer", "attr", "im2col", "ptx_cp_async", "dp4a", "rng_init",
-    "rng_rand", "gemm_sp", "alloc_reducer", "finalize_reducer",
+    "access_ptr", "call_extern", "tvm_thread_allreduce", "comm_reducer", "attr", "im2col", "ptx_cp_async", "dp4a",
+    "rng_init", "rng_rand", "gemm_sp", "alloc_reducer", "finalize_reducer",
 }  # fmt: skip
 
 

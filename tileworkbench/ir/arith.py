@@ -219,7 +219,7 @@ class Facts:
             (high if whole else low)[atom] = factor
         rest = rebuild(low, e.dtype)
         a, b = self.range(rest)
-        if not (low and 0 <= a and b < n):
+        if not (low and a >= 0 and b < n):
             return binary("xor", e.a, e.b)
         return binary("xor", rebuild(high, e.dtype), e.b) + rest
 
@@ -236,7 +236,7 @@ class Facts:
         remainder = rebuild(rest, e.dtype)
         low, high = self.range(remainder)
         if e.op == "floormod":
-            if 0 <= low and high < n:
+            if low >= 0 and high < n:
                 return remainder
             split = self._split(rest, n)
             if split is not None:  # (g·a + r) % (g·m) = g·(a % m) + r for 0 <= r < g
@@ -248,7 +248,7 @@ class Facts:
         for atom, factor in whole.items():
             if factor % n:  # the atom itself carries a part of the divisor
                 quotient = quotient + binary("floordiv", rebuild({atom: factor}, e.dtype), const(n, e.dtype))
-        if 0 <= low and high < n:
+        if low >= 0 and high < n:
             return quotient
         split = self._split(rest, n)
         if split is not None:  # (g·a + r) // (g·m) = a // m for 0 <= r < g
@@ -261,7 +261,9 @@ class Facts:
             a if op == "floordiv" else const(0, a.dtype)
         )
 
-    def _split(self, terms: Mapping[Expr | None, int], n: int) -> tuple[int, dict[Expr | None, int], dict[Expr | None, int]] | None:
+    def _split(
+        self, terms: Mapping[Expr | None, int], n: int
+    ) -> tuple[int, dict[Expr | None, int], dict[Expr | None, int]] | None:
         """(g, a, r) with terms = g·a + r, g > 1 a divisor of n, 0 <= r < g."""
         for g in sorted({math.gcd(f, n) for a, f in terms.items() if a is not None}, reverse=True):
             if g <= 1:
@@ -271,7 +273,7 @@ class Facts:
             offset = terms.get(None, 0)
             high[None], low[None] = offset // g, offset % g
             bounds = self.range(rebuild(low, INT32))
-            if 0 <= bounds[0] and bounds[1] < g:
+            if bounds[0] >= 0 and bounds[1] < g:
                 return g, high, low
         return None
 

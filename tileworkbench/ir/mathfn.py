@@ -18,9 +18,10 @@ from .expr import Call, Expr, Value, as_expr, cast, promote
 
 @dataclass(frozen=True, slots=True)
 class MathFn:
-    """A row. `kind` gives the types: float (floats of one type in and out), fast (float32 in and out), test (a float in,
-    a truth value out), bits (an integer in, int32 out), scale (a float and an integer exponent in, the float out).
-    `mode`: exact (correctly rounded, one right answer), accurate (within `ulp32`), approx (a hardware approximation)."""
+    """A row. `kind` gives the types: float (floats of one type in and out), fast (float32 in and out), test (a float
+    in, a truth value out), bits (an integer in, int32 out), scale (a float and an integer exponent in, the float out).
+    `mode`: exact (correctly rounded, one right answer), accurate (within `ulp32`), approx (a hardware
+    approximation)."""
 
     name: str
     arity: int

@@ -118,7 +118,8 @@ def map_items(items: tuple[Any, ...], fn: Callable[[Node], Node | tuple[Node, ..
 
 
 def rewrite(n: N, fn: Callable[[Node], Node | tuple[Node, ...] | None]) -> Any:
-    """Bottom-up rewriting: children first, then `fn` on the node made of them. Untouched subtrees keep their identity."""
+    """Bottom-up rewriting: children first, then `fn` on the node made of them. Untouched subtrees keep their
+    identity."""
 
     def go(m: Node) -> Node | tuple[Node, ...] | None:
         return fn(map_children(m, go) if m._links else m)  # type: ignore[attr-defined]

@@ -77,7 +77,8 @@ class Choice:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Op(Stmt):
-    """A tile operation. Subclasses declare their fields and answer the five questions; passes ask, they keep no list."""
+    """A tile operation. Subclasses declare their fields and answer the five questions; passes ask, they keep no
+    list."""
 
     name: ClassVar[str] = "op"
 

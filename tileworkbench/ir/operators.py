@@ -3,7 +3,6 @@ the nodes do not know how they are folded, and folding knows the nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..errors import LanguageError, Loc
@@ -16,11 +15,11 @@ class Operators:
     __slots__ = ()
     dtype: DType
     loc: Loc | None
-    _binary: ClassVar[Callable[[str, Any, Any], Any]]
-    _compare: ClassVar[Callable[[str, Any, Any], Any]]
-    _unary: ClassVar[Callable[[str, Any], Any]]
-    _logical_not: ClassVar[Callable[[Any], Any]]
-    _cast: ClassVar[Callable[[Any, DType], Any]]
+    _binary: ClassVar[Any]
+    _compare: ClassVar[Any]
+    _unary: ClassVar[Any]
+    _logical_not: ClassVar[Any]
+    _cast: ClassVar[Any]
 
     def __add__(self, other: Any) -> Any:
         return self._binary("add", self, other)

@@ -75,7 +75,8 @@ class AtomicTile(Op):
 
 @node
 class AtomicElement(Stmt):
-    """One element, inside T.Parallel or thread-level code. `old` names a var buffer that receives the previous value."""
+    """One element, inside T.Parallel or thread-level code. `old` names a var buffer that receives the previous
+    value."""
 
     kind: str
     buffer: Buffer

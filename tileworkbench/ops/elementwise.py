@@ -25,8 +25,8 @@ TRUE = const(True)
 
 @dataclass
 class Scope:
-    """State while one loop's body is emitted. `mapping` binds the user's loop variables to coordinates; `digits` are the
-    register loop variables; `guard` holds for elements that exist; `side` additionally limits side effects."""
+    """State while one loop's body is emitted. `mapping` binds the user's loop variables to coordinates; `digits` are
+    the register loop variables; `guard` holds for elements that exist; `side` additionally limits side effects."""
 
     ctx: Context
     nest: Nest
@@ -224,7 +224,9 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     where = "cta" if buffer.space == "shared" else "gpu"
     return (
         Store(staged, (ZERO,), value, loc=s.loc),
-        AtomicMem(s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, s.order, where, loc=s.loc),
+        AtomicMem(
+            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, s.order, where, loc=s.loc
+        ),
     )
 
 

@@ -219,7 +219,11 @@ def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit |
 
 
 def _constant_range(f: For) -> bool:
-    return all(isinstance(e, Const) for e in (f.start, f.stop, f.step)) and f.step.value == 1 and f.stop.value > f.start.value
+    return (
+        all(isinstance(e, Const) for e in (f.start, f.stop, f.step))
+        and f.step.value == 1
+        and f.stop.value > f.start.value
+    )
 
 
 def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
@@ -277,7 +281,11 @@ def _linear(loop: Distribution, inner: Any, points: Any) -> Fit | None:
         return None
     weights = [int(w) for w in solution]
     n = len(extents)
-    return Fit(weights[0], tuple(weights[1 : 1 + n]), tuple((v, w) for (v, _, _), w in zip(inner, weights[1 + n :], strict=True)))
+    return Fit(
+        weights[0],
+        tuple(weights[1 : 1 + n]),
+        tuple((v, w) for (v, _, _), w in zip(inner, weights[1 + n :], strict=True)),
+    )
 
 
 def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit:

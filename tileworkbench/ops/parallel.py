@@ -20,8 +20,8 @@ from .loops import Nest, choose, infer, misfits_of
 
 @node
 class Parallel(Op):
-    """`for vars in T.Parallel(*extents): body`. The body holds element statements only (stores, lets, ifs, serial loops,
-    atomics), no tile operation. hints: coalesced_width, loop_layout, prefer_async."""
+    """`for vars in T.Parallel(*extents): body`. The body holds element statements only (stores, lets, ifs, serial
+    loops, atomics), no tile operation. hints: coalesced_width, loop_layout, prefer_async."""
 
     name: ClassVar[str] = "Parallel"
     vars: tuple[Var, ...]

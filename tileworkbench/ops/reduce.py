@@ -21,8 +21,8 @@ from .reduction import Reduction
 
 @node
 class Reduce(Op):
-    """`dst = kind(src, axis=dim)`; dst lacks that dim or has extent 1 there. kind: sum, max, min, abssum, absmax, bitand,
-    bitor, bitxor. clear=False combines with the old dst (once). max and min ignore NaN unless nan_propagate."""
+    """`dst = kind(src, axis=dim)`; dst lacks that dim or has extent 1 there. kind: sum, max, min, abssum, absmax,
+    bitand, bitor, bitxor. clear=False combines with the old dst (once). max and min ignore NaN unless nan_propagate."""
 
     name: ClassVar[str] = "reduce"
     kind: str

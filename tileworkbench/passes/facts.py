@@ -60,14 +60,17 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
     for tensor in kernel.tensors:
         pointer = Var(f"{tensor.name}.ptr")
         found[(pointer.name, POINTER_ALIGNMENT)] = Assumed(
-            compare("eq", pointer % POINTER_ALIGNMENT, 0), f"`{tensor.name}` starts at a multiple of {POINTER_ALIGNMENT} bytes"
+            compare("eq", pointer % POINTER_ALIGNMENT, 0),
+            f"`{tensor.name}` starts at a multiple of {POINTER_ALIGNMENT} bytes",
         )
         run = max(1, POINTER_ALIGNMENT // tensor.dtype.bytes)
         pitches = tensor.strides[:-1] if tensor.strides else tensor.shape[1:]
         for pitch in pitches:
             for symbol in [n for n in walk(pitch) if isinstance(n, Var)] if isinstance(pitch, Expr) else []:
                 if run > 1:
-                    text = f"{symbol.name} is a multiple of {run} (rows of `{tensor.name}` start at multiples of 16 bytes)"
+                    text = (
+                        f"{symbol.name} is a multiple of {run} (rows of `{tensor.name}` start at multiples of 16 bytes)"
+                    )
                     found.setdefault((symbol, run), Assumed(compare("eq", symbol % run, 0), text))
     return kernel.with_(assumed=(*kernel.assumed, *found.values()))
 

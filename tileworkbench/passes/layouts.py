@@ -42,7 +42,9 @@ def layouts(kernel: Kernel, target: Target) -> Kernel:
         if buffer.space == "shared" and buffer not in known:
             known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
     body = tuple(_bind(role, choices, known, threads) for role in kernel.body)
-    decisions = tuple(_decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu")
+    decisions = tuple(
+        _decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu"
+    )
     attrs = {k: v for k, v in kernel.attrs.items() if k != "choices"}
     return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions), attrs=attrs)
 
@@ -94,7 +96,7 @@ def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, 
 def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], threads: int) -> Any:
     if isinstance(n, Op):
         return _issue(n, choices[n].impls[0], known, threads)
-    if isinstance(n, Role) or isinstance(n, Stmt):
+    if isinstance(n, Role | Stmt):
         return map_children(n, lambda c: _bind(c, choices, known, threads) if isinstance(c, Stmt) else c)
     return n
 

@@ -57,7 +57,9 @@ def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:
             seen = names.get(n.name, 0)
             names[n.name] = seen + 1
             attrs = (("alignment", kernel.layouts[n].alignment),)
-            out[n] = Buffer(n.name if not seen else f"{n.name}_{seen}", (size,), n.dtype, "shared", attrs=attrs, loc=n.loc)
+            out[n] = Buffer(
+                n.name if not seen else f"{n.name}_{seen}", (size,), n.dtype, "shared", attrs=attrs, loc=n.loc
+            )
     return out
 
 

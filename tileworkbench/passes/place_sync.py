@@ -1,6 +1,6 @@
-"""Where threads of a role must meet: a walk over each role's statements that remembers which shared tiles have been read
-and written since the last meeting, and puts a Sync (with a proxy fence where the copy engine or wgmma is involved) in
-front of the statement that would race.
+"""Where threads of a role must meet: a walk over each role's statements that remembers which shared tiles have been
+read and written since the last meeting, and puts a Sync (with a proxy fence where the copy engine or wgmma is involved)
+in front of the statement that would race.
 
 Loops are walked twice, the second time with what their own end leaves behind, so hazards across trips are met too.
 Channels protect their own tiles: a Wait that meets the role counts as a meeting, Acquire is a write that is about to
@@ -83,8 +83,8 @@ def own_ring(channel: Channel, role: Role) -> bool:
 
 
 def _meets_each_trip(channel: Channel) -> bool:
-    """A ring of several versions whose Wait is a meeting of the role: the version that Acquire takes was last read before
-    that meeting."""
+    """A ring of several versions whose Wait is a meeting of the role: the version that Acquire takes was last read
+    before that meeting."""
     return channel.depth >= 2 and channel.completion in ("group", "none")
 
 

@@ -1,8 +1,7 @@
 """Block order for L2 reuse (T.use_swizzle): block indices are renamed so that neighbours in launch order share panels.
 
-Row order: panels of `panel` grid rows; inside a panel blocks walk down its rows, then to the next column; odd panels are
-walked backwards; the last panel may be narrower. Column order is the same with rows and columns exchanged.
-"""
+Row order: panels of `panel` grid rows; inside a panel blocks walk down its rows, then to the next column; odd panels
+are walked backwards; the last panel may be narrower. Column order is the same with rows and columns exchanged. """
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Channels on the machine: full and empty barriers, and a cursor per role that counts every use.
 
-A cursor is (index of the version, how often the ring has gone round). The parity to wait for is the round's last bit, so
-it never depends on a loop variable; the round itself is the absolute count that the thread machine checks.
-"""
+A cursor is (index of the version, how often the ring has gone round). The parity to wait for is the round's last bit,
+so it never depends on a loop variable; the round itself is the absolute count that the thread machine checks. """
 
 from __future__ import annotations
 
@@ -49,7 +48,9 @@ class Rings:
     """Barriers and cursors of all channels of a kernel, as one role sees them. `async_read`: tiles that this role reads
     through the asynchronous proxy."""
 
-    def __init__(self, ctx: Context, barriers: dict[tuple[str, str], Buffer], async_read: Set[Buffer] = frozenset()) -> None:
+    def __init__(
+        self, ctx: Context, barriers: dict[tuple[str, str], Buffer], async_read: Set[Buffer] = frozenset()
+    ) -> None:
         self.ctx, self.barriers, self.async_read = ctx, barriers, async_read
         self.cursors: dict[tuple[Channel, str], Cursor] = {}
         self.held: dict[Channel, Expr] = {}
@@ -111,7 +112,9 @@ class Rings:
             full = Bar(self.barrier(channel, "full"), version)
             arrived = (BarWait(full, cursor.round & 1, cursor.round, f"{channel.name} is full", loc=s.loc),)
         else:
-            fence = Fence("proxy_async", f"the copies of {channel.name} before wgmma or the copy engine reads", loc=s.loc)
+            fence = Fence(
+                "proxy_async", f"the copies of {channel.name} before wgmma or the copy engine reads", loc=s.loc
+            )
             needed = (fence,) if not self.async_read.isdisjoint(channel.buffers) else ()
             landed = (WaitGroup("copy", s.ahead, loc=s.loc),) if channel.completion == "group" else ()
             arrived = (*landed, *needed, meet)  # type: ignore[assignment]
@@ -137,7 +140,9 @@ def barrier_buffers(channels: tuple[Channel, ...]) -> dict[tuple[str, str], Buff
     return out
 
 
-def barrier_inits(channels: tuple[Channel, ...], barriers: dict[tuple[str, str], Buffer], warps: dict[str, int]) -> tuple[Stmt, ...]:
+def barrier_inits(
+    channels: tuple[Channel, ...], barriers: dict[tuple[str, str], Buffer], warps: dict[str, int]
+) -> tuple[Stmt, ...]:
     """One arrival (the producer's, with bytes) fills a version; one arrival a consumer warp empties it."""
     out: list[Stmt] = []
     for channel in channels:

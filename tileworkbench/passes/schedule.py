@@ -1,10 +1,9 @@
 """Single-role software pipelines: the loop's copies run ahead of their use by depth − 1 trips.
 
-A loop whose copies are asynchronous (or can be staged in registers) gets a ring channel over the copied tiles: the first
-trips' copies are issued before the loop, and trip k issues those of trip k + depth − 1 right after waiting for its own.
-Groups are committed once a trip, also when there is nothing left to copy, so that the number of groups to wait for is
-constant. Loops fed by another role need none of this: their ring runs ahead by itself.
-"""
+A loop whose copies are asynchronous (or can be staged in registers) gets a ring channel over the copied tiles: the
+first trips' copies are issued before the loop, and trip k issues those of trip k + depth − 1 right after waiting for
+its own. Groups are committed once a trip, also when there is nothing left to copy, so that the number of groups to wait
+for is constant. Loops fed by another role need none of this: their ring runs ahead by itself. """
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Merges the memory accesses of a vector loop's lanes into wide ones.
 
-The lanes of a parallel loop are independent, so its loads may all come first and its stores last. An access becomes wide
-when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate is the
-same for all lanes of one access.
-"""
+The lanes of a parallel loop are independent, so its loads may all come first and its stores last. An access becomes
+wide when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate
+is the same for all lanes of one access. """
 
 from __future__ import annotations
 
@@ -94,7 +93,11 @@ def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple
     if pred is not None and width > 1:
         pred = _uniform(pred, loop.var, width, facts)
     pred = substitute(pred, at) if pred is not None else None
-    made = replace(s, dst=registers, src=place, pred=pred) if isinstance(s, LoadMem) else replace(s, dst=place, src=registers, pred=pred)
+    made = (
+        replace(s, dst=registers, src=place, pred=pred)
+        if isinstance(s, LoadMem)
+        else replace(s, dst=place, src=registers, pred=pred)
+    )
     if part is None:
         return (made,)
     return (For(part, ZERO, const(lanes // width), ONE, (made,), "unroll", loc=loop.loc),)
@@ -107,7 +110,8 @@ def _fits(offset: Expr, pred: Expr | None, lane: Var, width: int, facts: Facts) 
 
 
 def _uniform(pred: Expr, lane: Var, width: int, facts: Facts) -> Expr | None:
-    """The predicate of a whole access: equal for `width` lanes that start at a multiple of it. None when lanes differ."""
+    """The predicate of a whole access: equal for `width` lanes that start at a multiple of it. None when lanes
+    differ."""
     if not mentions(pred, (lane,)):
         return pred
     if isinstance(pred, Binary) and pred.op in ("land", "lor"):

@@ -11,7 +11,8 @@ from .operands import Addr, Bar, Instr, Reg
 
 @node
 class CopyAsync(Instr):
-    """cp.async of `bytes` (4, 8 or 16) from global to shared; bytes past `valid` (an expression, None = all) become 0."""
+    """cp.async of `bytes` (4, 8 or 16) from global to shared; bytes past `valid` (an expression, None = all) become
+    0."""
 
     needs: ClassVar[str | None] = "cp_async"
     engine: ClassVar[str] = "lsu"
@@ -40,7 +41,8 @@ class TmaLoad(Instr):
 
 @node
 class TmaStore(Instr):
-    """One box from shared memory to a tensor map; elements outside the tensor are dropped. reduce: "", add, min, max."""
+    """One box from shared memory to a tensor map; elements outside the tensor are dropped. reduce: "", add, min,
+    max."""
 
     needs: ClassVar[str | None] = "tma"
     engine: ClassVar[str] = "tma"

@@ -11,7 +11,8 @@ from .operands import Instr, Reg
 
 @node
 class Shuffle(Instr):
-    """dst = src of another lane of the warp. kind: idx (lane), xor (mask), up, down (delta); inside groups of `width`."""
+    """dst = src of another lane of the warp. kind: idx (lane), xor (mask), up, down (delta); inside groups of
+    `width`."""
 
     scope: ClassVar[str] = "warp"
     dst: Reg

@@ -50,8 +50,8 @@ class AtomicMem(Instr):
 
 @node
 class LdMatrix(Instr):
-    """`num` 8×8 matrices of 16-bit elements. Each lane gives the address of one row (lanes 0–7 of the first matrix, 8–15
-    of the second, …); dst.count = 2·num elements."""
+    """`num` 8×8 matrices of 16-bit elements. Each lane gives the address of one row (lanes 0–7 of the first matrix,
+    8–15 of the second, …); dst.count = 2·num elements."""
 
     scope: ClassVar[str] = "warp"
     needs: ClassVar[str | None] = "ldmatrix"

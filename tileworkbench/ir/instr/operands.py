@@ -22,7 +22,8 @@ class Reg(Node):
 
 @node
 class Addr(Node):
-    """A place in memory: `offset` elements of the buffer's dtype from its start (a shared buffer's versions included)."""
+    """A place in memory: `offset` elements of the buffer's dtype from its start (a shared buffer's versions
+    included)."""
 
     buffer: Buffer
     offset: Expr

@@ -1,4 +1,5 @@
-"""Tensor copies by descriptor (TMA): one thread asks, the copy engine moves whole boxes and counts bytes on a barrier."""
+"""Tensor copies by descriptor (TMA): one thread asks, the copy engine moves whole boxes and counts bytes on a
+barrier."""
 
 from __future__ import annotations
 

@@ -22,10 +22,11 @@ from . import mma, scalar, wgmma
 
 @node
 class Gemm(Op):
-    """A is (M, K), or (K, M) with transpose_a; B is (K, N), or (N, K) with transpose_b; C is (M, N). The inner two dims of
-    each region count, leading ones have extent 1. `clear` (a truth value) ignores the old C.
+    """A is (M, K), or (K, M) with transpose_a; B is (K, N), or (N, K) with transpose_b; C is (M, N). The inner two dims
+    of each region count, leading ones have extent 1. `clear` (a truth value) ignores the old C.
 
-    policy: square, full_row, full_col: how warps split M × N. hints: k_pack, force ("wgmma": T.wgmma_gemm, asynchronous)."""
+    policy: square, full_row, full_col: how warps split M × N. hints: k_pack, force ("wgmma": T.wgmma_gemm,
+    asynchronous)."""
 
     name: ClassVar[str] = "gemm"
     a: Region
@@ -114,7 +115,9 @@ class Gemm(Op):
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found = [wgmma.wgmma_impl(self, target, warps), mma.mma_impl(self, target, warps)]
         if self.hint("force") == "wgmma" and isinstance(found[0], Refusal):
-            raise TargetError(f"T.wgmma_gemm: {found[0].reason}", rule="wgmma was asked for", fix="T.gemm", loc=self.loc)
+            raise TargetError(
+                f"T.wgmma_gemm: {found[0].reason}", rule="wgmma was asked for", fix="T.gemm", loc=self.loc
+            )
         if self.a.buffer.space == self.b.buffer.space == "shared":
             found.append(scalar.scalar_impl(self))
         ranked = tuple(i for i in found if isinstance(i, Impl))
@@ -131,11 +134,11 @@ class Gemm(Op):
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         if impl.engine == "alu":
             return scalar.infer_layouts(self, known, threads, free)
-        return {b: l[0] for b, l in impl.layouts.items() if b.space == "fragment" and b not in known}
+        return {b: ranked[0] for b, ranked in impl.layouts.items() if b.space == "fragment" and b not in known}
 
     def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
-        wanted = [(b, l[0]) for b, l in impl.layouts.items() if b.space == "fragment"]
-        return tuple((b, l) for b, l in wanted if b in known and not same(known[b], l))
+        wanted = [(b, ranked[0]) for b, ranked in impl.layouts.items() if b.space == "fragment"]
+        return tuple((b, best) for b, best in wanted if b in known and not same(known[b], best))
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return _family(impl).issue(self, impl, ctx)

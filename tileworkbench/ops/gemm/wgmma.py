@@ -1,5 +1,5 @@
-"""Warpgroup products (Hopper): B, and A unless it is a fragment, come from swizzled shared tiles through descriptors; the
-accumulator stays in registers until its group has been waited for."""
+"""Warpgroup products (Hopper): B, and A unless it is a fragment, come from swizzled shared tiles through descriptors;
+the accumulator stays in registers until its group has been waited for."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         a: Any = run(ctx.reg(op.a.buffer), (mi * steps + ki) * atom.a.registers, atom.a.registers)
     else:
         a = _desc(op.a, op.transpose_a, 64, ((unit_m, gm, m // gm), (mi, rows, 64)), (ki, steps, atom.k), ctx)
-    b = _desc(op.b, not op.transpose_b, n_inst, ((unit_n, gn, n // gn), (ni, columns, n_inst)), (ki, steps, atom.k), ctx)
+    b = _desc(
+        op.b, not op.transpose_b, n_inst, ((unit_n, gn, n // gn), (ni, columns, n_inst)), (ki, steps, atom.k), ctx
+    )
     zero = ctx.facts.simplify(_zero(op.clear, ki))
     product: Stmt = Wgmma(atom.instruction, d, a, b, zero, loc=op.loc)
     body: tuple[Stmt, ...] = (product,)

@@ -1,8 +1,8 @@
 """Batched matrix products over the machine's axes.
 
-All blocks of a chunk that run one T.gemm do so in one call. Along a block axis on which only the left operand depends, the
-blocks' rows are rows of one taller product; where only the right one depends, columns of one wider product. BLAS then
-works on few large matrices instead of many small ones."""
+All blocks of a chunk that run one T.gemm do so in one call. Along a block axis on which only the left operand depends,
+the blocks' rows are rows of one taller product; where only the right one depends, columns of one wider product. BLAS
+then works on few large matrices instead of many small ones."""
 
 from __future__ import annotations
 
