@@ -11,7 +11,7 @@ from typing import Any
 
 from .dtype import BOOL, INT32
 from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, binary, const
-from .linear import coefficient, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
+from .linear import collect, coefficient, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
 from .node import map_children
 from .stmt import ZERO
 
@@ -25,6 +25,7 @@ class Facts:
     def __init__(self, ranges: Mapping[Any, Range] | None = None, divisors: Mapping[Any, int] | None = None) -> None:
         self.ranges: dict[Any, Range] = dict(ranges or {})
         self.divisors: dict[Any, int] = dict(divisors or {})
+        self._simplified: dict[Expr, Expr] = {}
 
     def with_range(self, var: Var, low: float, high: float) -> Facts:
         """These facts and one more range."""
@@ -180,6 +181,14 @@ class Facts:
         """An equal expression, usually shorter: sums collected, divisions and remainders split, comparisons proven."""
         if not e._fields:  # type: ignore[attr-defined]
             return e
+        known_form = self._simplified.get(e)
+        if known_form is None:
+            known_form = self._simplified[e] = self._simplify(e)
+        return known_form
+
+    def _simplify(self, e: Expr) -> Expr:
+        if isinstance(e, Binary) and e.op in ("add", "sub", "mul") and e.dtype.is_int:
+            return self._simplify_sum(e)
         new = map_children(e, lambda c: self.simplify(c) if isinstance(c, Expr) else c)
         if isinstance(new, Compare) and new.a.dtype.is_int:
             known = self.prove(new)
@@ -192,9 +201,19 @@ class Facts:
             return new.a if new.cond.value else new.b
         return new
 
+    def _simplify_sum(self, e: Binary) -> Expr:
+        """The whole sum at once: its terms simplified, then collected anew."""
+        out: dict[Expr | None, int] = {}
+        for atom, factor in linear(e).items():
+            if atom is None:
+                out[None] = out.get(None, 0) + factor
+            elif atom is e:  # a product of two variables
+                collect(map_children(e, lambda c: self.simplify(c) if isinstance(c, Expr) else c), factor, out)
+            else:
+                collect(self.simplify(atom), factor, out)
+        return rebuild(out, e.dtype)
+
     def _simplify_int(self, e: Binary) -> Expr:
-        if e.op in ("add", "sub", "mul"):
-            return rebuild(linear(e), e.dtype)
         if e.op in ("min", "max"):
             low, high = self.range(linear_difference(e.a, e.b, self))
             if high <= 0:

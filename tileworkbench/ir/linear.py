@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .expr import Binary, Const, Expr, Unary, Var, as_expr, binary, const, same
+from .expr import Binary, Const, Expr, Unary, Var, as_expr, binary, cast, const, same
 from .node import map_children
 
 
@@ -54,16 +54,18 @@ def rebuild(terms: Mapping[Expr | None, int], dtype: Any) -> Expr:
     for atom, factor in terms.items():
         if atom is None or factor == 0:
             continue
+        if atom.dtype is not dtype:
+            atom = cast(atom, dtype) if atom.dtype.bits <= dtype.bits else atom
+        size = abs(factor) if total is not None else factor
+        term = atom if size == 1 else Binary("mul", atom, const(size, dtype), dtype=atom.dtype, loc=atom.loc)
         if total is None:
-            total = atom * factor
-        elif factor < 0:
-            total = total - atom * -factor
+            total = term
         else:
-            total = total + atom * factor
+            total = Binary("add" if factor > 0 else "sub", total, term, dtype=term.dtype, loc=total.loc)
     offset = terms.get(None, 0)
-    if total is None:
-        return const(offset, dtype)
-    return total + offset if offset >= 0 else total - -offset
+    if total is None or offset == 0:
+        return const(offset, dtype) if total is None else total
+    return Binary("add" if offset > 0 else "sub", total, const(abs(offset), dtype), dtype=total.dtype, loc=total.loc)
 
 
 def linear_difference(a: Expr, b: Expr, facts: Any = None) -> Expr:
