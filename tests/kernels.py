@@ -59,6 +59,7 @@ def gemm(
     relu: bool = False,
     panel: int = 0,
     order: str = "row",
+    staged_out: bool = False,
 ) -> Any:
     @T.prim_func
     def gemm(
@@ -85,7 +86,12 @@ def gemm(
             if relu:
                 for i, j in T.Parallel(BM, BN):
                     C_local[i, j] = T.max(C_local[i, j], 0)
-            T.copy(C_local, C[by * BM, bx * BN])
+            if staged_out:
+                C_shared = T.alloc_shared((BM, BN), out)
+                T.copy(C_local, C_shared)
+                T.copy(C_shared, C[by * BM, bx * BN])
+            else:
+                T.copy(C_local, C[by * BM, bx * BN])
 
     return gemm
 

@@ -20,6 +20,7 @@ from .passes.schedule import schedule
 from .passes.select import check_ops, select
 from .passes.shared_plan import shared_plan
 from .passes.specialise import specialise
+from .passes.storage import storage
 from .passes.vectorise import vectorise
 from .target import Target
 
@@ -33,9 +34,10 @@ PASSES: tuple[tuple[str, Pass, str], ...] = (
     ("specialise", specialise, "roles and channels; a fragment's layout belongs to a role's threads"),
     ("layouts", layouts, "fragments, shared tiles, conversions; ties every op to one implementation"),
     ("schedule", schedule, "single-role pipelines: what runs ahead of what, now that implementations are known"),
+    ("shared_plan", shared_plan, "tiles share bytes; before meetings are placed, since sharing makes hazards"),
     ("place_sync", place_sync, "meetings and fences for what no channel protects; sees the final order"),
     ("lower", lower, "the first thread-level step: ops emit instructions, channels become barriers and cursors"),
-    ("shared_plan", shared_plan, "offsets of everything in shared memory, scratch of emitted ops included"),
+    ("storage", storage, "offsets of everything in shared memory, scratch of emitted ops included; the limit"),
     ("vectorise", vectorise, "wide accesses, from alignment facts and final addresses"),
     ("barriers", barriers, "ids and thread counts: the last user of participants"),
 )

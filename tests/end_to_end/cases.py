@@ -125,6 +125,8 @@ def small_cases() -> list[Case]:
         gemm_case("gemm short loop", 64, 64, 32, stages=4, **small),
         gemm_case("gemm two warpgroups", 128, 64, 64, BM=128, BN=64, BK=32, threads=256),
         gemm_case("gemm dynamic rows", 100, 64, 64, symbolic=True, **small),
+        gemm_case("gemm staged out", 64, 64, 96, staged_out=True, out="float16", **small),
+        gemm_case("gemm staged out tail", 72, 80, 104, staged_out=True, **small),
         gemm_case("gemm row panels", 192, 256, 32, panel=2, **small),
         gemm_case("gemm column panels", 160, 192, 32, panel=2, order="column", **small),
         gemm_case("gemm dynamic panels", 200, 128, 32, symbolic=True, panel=3, **small),

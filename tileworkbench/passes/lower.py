@@ -44,7 +44,9 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created
     buffers = (*dict.fromkeys((*storage.values(), *created)), *barriers.values())
-    return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()))
+    placed = {made: kernel.attrs["places"][tile][0] for tile, made in storage.items() if tile in kernel.attrs["places"]}
+    attrs = {**kernel.attrs, "placed": placed}
+    return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()), attrs=attrs)
 
 
 def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:

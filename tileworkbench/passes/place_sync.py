@@ -9,6 +9,7 @@ happen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..ir.effects import accesses
@@ -19,6 +20,15 @@ from ..ir.node import replace
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.stmt import For, If, Stmt, While
 from ..target import Target
+from .shared_plan import overlaps
+
+
+@dataclass(frozen=True)
+class World:
+    """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included."""
+
+    fences: bool
+    overlaps: Mapping[Buffer, tuple[Buffer, ...]]
 
 
 @dataclass
@@ -45,33 +55,33 @@ class Pending:
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
-    fences = target.has("proxy_fence")
-    return kernel.with_(body=tuple(_role(r, fences) if isinstance(r, Role) else r for r in kernel.body))
+    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]))
+    return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 
-def _role(role: Role, fences: bool) -> Role:
-    return replace(role, body=_body(role.body, Pending(), role, fences))
+def _role(role: Role, world: World) -> Role:
+    return replace(role, body=_body(role.body, Pending(), role, world))
 
 
-def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, fences: bool) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
         if isinstance(s, (For, While)):
             trial = pending.copy()
-            _body(s.body, trial, role, fences)
+            _body(s.body, trial, role, world)
             entry = pending.merge(trial)
-            inner = _body(s.body, entry, role, fences)
+            inner = _body(s.body, entry, role, world)
             pending.reads, pending.writes = pending.merge(entry).reads, pending.merge(entry).writes
             out.append(replace(s, body=inner))
             continue
         if isinstance(s, If):
             other = pending.copy()
-            then, orelse = _body(s.then, pending, role, fences), _body(s.orelse, other, role, fences)
+            then, orelse = _body(s.then, pending, role, world), _body(s.orelse, other, role, world)
             joined = pending.merge(other)
             pending.reads, pending.writes = joined.reads, joined.writes
             out.append(replace(s, then=then, orelse=orelse))
             continue
-        out += _before(s, pending, role, fences)
+        out += _before(s, pending, role, world)
         out.append(s)
         _note(s, pending, role)
     return tuple(out)
@@ -113,19 +123,21 @@ def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
     return found
 
 
-def _before(s: Stmt, pending: Pending, role: Role, fences: bool) -> list[Stmt]:
+def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
     fence, reason = False, ""
-    for buffer, writes, proxy in _touched(s, role):
-        earlier = pending.writes.get(buffer, set())
-        if earlier:
-            reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}"
-            fence |= proxy == "async" and "generic" in earlier
-        if writes and pending.reads.get(buffer):
-            reason = reason or f"`{buffer.name}` is still being read when this writes it"
+    for touched, writes, proxy in _touched(s, role):
+        for buffer in world.overlaps.get(touched, (touched,)):
+            shared = "" if buffer is touched else f" (its bytes are `{touched.name}`'s now)"
+            earlier = pending.writes.get(buffer, set())
+            if earlier:
+                reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
+                fence |= proxy == "async" and "generic" in earlier
+            if writes and pending.reads.get(buffer):
+                reason = reason or f"`{buffer.name}` is still being read when this writes it{shared}"
     if not reason:
         return []
     made: list[Stmt] = []
-    if fence and fences:
+    if fence and world.fences:
         made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
     made.append(Sync("role", reason=reason, loc=s.loc))
     pending.clear()

@@ -1,37 +1,112 @@
-"""Offsets of shared storage: the most aligned first, barriers last, and the sum held against the target's limit."""
+"""Where the shared tiles lie: tiles that are never alive together share bytes.
+
+A tile is alive from the first to the last top-level statement of its role that touches it; a loop counts as one
+statement, so tiles of one loop never share. A tile that another role's copies fill may give its bytes to later tiles (its
+consumer has waited for everything) but takes none: its producer does not meet the role that used them before.
+"""
 
 from __future__ import annotations
 
-from ..errors import ResourceError
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
+from ..ir.planned import Acquire, Release, Role, Wait
+from ..ir.stmt import Alloc, Stmt
 from ..target import Target
 
-BARRIER_BYTES = 8
+MIN_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class Life:
+    """First and last top-level statement that touches a tile; `late`: it may start where another tile ended."""
+
+    first: int
+    last: int
+    late: bool
+
+    def meets(self, other: Life) -> bool:
+        """Both hold contents at some time, or the later one must not follow the earlier one's use."""
+        if self.first <= other.last and other.first <= self.last:
+            return True
+        later = self if self.first > other.first else other
+        return not later.late
 
 
 def shared_plan(kernel: Kernel, target: Target) -> Kernel:
-    """Every shared and barrier buffer gets a byte offset; more than a block may have is a ResourceError."""
-    offsets: dict[Buffer, int] = {}
+    """`attrs["places"]`: tile → (offset, bytes) from the start of shared memory."""
+    lives = _lives(kernel)
+    places: dict[Buffer, tuple[int, int]] = {}
+    order = sorted(lives, key=lambda b: (-_alignment(kernel, b), -_bytes(kernel, b)))
+    for buffer in order:
+        taken = sorted(places[b] for b in places if lives[b].meets(lives[buffer]))
+        places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), _alignment(kernel, buffer)), _bytes(kernel, buffer))
+    return kernel.with_(attrs={**kernel.attrs, "places": places})
+
+
+def _alignment(kernel: Kernel, buffer: Buffer) -> int:
+    return max(MIN_ALIGNMENT, kernel.layouts[buffer].alignment)
+
+
+def _bytes(kernel: Kernel, buffer: Buffer) -> int:
+    return int(kernel.layouts[buffer].size * kernel.versions.get(buffer, 1) * buffer.dtype.bytes)
+
+
+def _first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
     at = 0
-    tiles = [b for b in kernel.buffers if b.space == "shared"]
-    for buffer in sorted(tiles, key=lambda b: -b.attr("alignment", 16)):
-        alignment = max(16, buffer.attr("alignment", 16))
-        at = -(-at // alignment) * alignment
-        offsets[buffer] = at
-        at += (buffer.static_size() or 0) * buffer.dtype.bytes
-    at = -(-at // BARRIER_BYTES) * BARRIER_BYTES
-    for buffer in kernel.buffers:
-        if buffer.space == "barrier":
-            offsets[buffer] = at
-            at += (buffer.static_size() or 0) * BARRIER_BYTES
-    limit = target.arch.max_shared_per_block
-    if at > limit:
-        parts = ", ".join(f"{b.name} {(b.static_size() or 0) * b.dtype.bytes} B" for b in tiles)
-        raise ResourceError(
-            f"the kernel's shared tiles take {at} bytes ({parts})",
-            rule=f"a block on {target.name} has at most {limit} bytes of shared memory",
-            fix="use smaller tiles or fewer stages (num_stages)",
-            loc=kernel.loc,
-        )
-    return kernel.with_(offsets=offsets, shared_bytes=at)
+    for start, length in taken:
+        if at + size <= start:
+            break
+        at = max(at, -(-(start + length) // alignment) * alignment)
+    return at
+
+
+def _lives(kernel: Kernel) -> dict[Buffer, Life]:
+    foreign = {b for c in kernel.channels if c.consumers != (c.producer,) for b in c.buffers}
+    found: dict[Buffer, Life] = {}
+    for role in kernel.body:
+        if not isinstance(role, Role):
+            continue
+        for i, s in enumerate(role.body):
+            for buffer in _touched(s):
+                before = found.get(buffer)
+                late = buffer not in foreign
+                found[buffer] = Life(min(before.first, i), max(before.last, i), late) if before else Life(i, i, late)
+    # Positions of different roles cannot be compared: what two roles touch lives all the time.
+    for buffer in foreign & found.keys():
+        consumer = next(r for r in kernel.body if isinstance(r, Role) and r.name in _consumers(kernel, buffer))
+        spans = [i for i, s in enumerate(consumer.body) if buffer in _touched(s)]
+        found[buffer] = Life(-1, max(spans, default=len(consumer.body)), False)
+    return found
+
+
+def _consumers(kernel: Kernel, buffer: Buffer) -> tuple[str, ...]:
+    return next(c.consumers for c in kernel.channels if buffer in c.buffers)
+
+
+def _touched(s: Stmt) -> set[Buffer]:
+    if isinstance(s, Alloc):
+        return set()
+    if isinstance(s, (Acquire, Wait, Release)):
+        return set(s.channel.buffers)
+    out = {a.buffer for a in accesses(s) if a.buffer.space == "shared"}
+    for inner in _nested(s):
+        out |= _touched(inner)
+    return out
+
+
+def _nested(s: Stmt) -> tuple[Stmt, ...]:
+    bodies = (getattr(s, name, ()) for name in ("body", "then", "orelse"))
+    return tuple(inner for body in bodies for inner in body)
+
+
+def overlaps(places: Mapping[Buffer, tuple[int, int]]) -> dict[Buffer, tuple[Buffer, ...]]:
+    """Each tile with those that share bytes with it, itself first."""
+    out: dict[Buffer, tuple[Buffer, ...]] = {}
+    for a, (start, size) in places.items():
+        others = [b for b, (at, n) in places.items() if b is not a and start < at + n and at < start + size]
+        out[a] = (a, *others)
+    return out
