@@ -23,20 +23,23 @@ def view(array: np.ndarray, lead: int, indices: list[Any], rank: int) -> np.ndar
     """The elements at in-range affine indices, as a view over `rank` axes (extent 1 where nothing varies)."""
     shape = [*array.shape[:lead], *(1,) * (rank - lead)]
     strides = [*array.strides[:lead], *(0,) * (rank - lead)]
-    start: list[Any] = [slice(None)] * lead
+    offset = 0
     for d, index in enumerate(indices):
-        if type(index) is int:
-            start.append(slice(index, index + 1))
-            continue
-        start.append(slice(index.base, index.base + 1))
         pitch = array.strides[lead + d]
+        if type(index) is int:
+            offset += index * pitch
+            continue
+        offset += index.base * pitch
         for axis, step in enumerate(index.steps):
             if step:
                 if axis < lead and shape[axis] == 1:
                     strides[axis] = 0
                 shape[axis] = max(shape[axis], index.sizes[axis])
                 strides[axis] += step * pitch
-    return _strided(array[tuple(start)], shape, strides)
+    if array.flags.c_contiguous and array.dtype.kind != "V":  # arrays of NumPy's own dtypes take a short way
+        return np.ndarray(shape, array.dtype, array, offset, strides)
+    first = [0] * lead + [i if type(i) is int else i.base for i in indices]
+    return _strided(array[tuple(slice(i, i + 1) for i in first)], shape, strides)
 
 
 def is_affine(indices: list[Any]) -> bool:

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.dtype import DType
-from ...ir.expr import Buffer, Const, Expr
+from ...ir.expr import Buffer, Expr
 from ...ir.stmt import Region
 from . import rounding
 from .access import load
-from .affine import Affine, add, axis_values
+from .affine import Affine, axis_values
 from .arithmetic import as_array
 from .atomic import update
-from .expression import lift
 from .rings import Barrier
 from .state import State
-from .storage import Slot, own
+from .storage import own
 from .taint import never_written, refuse, undefined_of
 from .write import release_private, replace, store
 
@@ -41,7 +40,8 @@ class Env:
         return self.st.base
 
     def extents(self, region: Region) -> tuple[int, ...]:
-        return tuple(self.st.number(e) for e in region.extents)
+        """The region's extents as ints."""
+        return self.program.region(region).sizes(self.st)
 
     def frozen(self, buffer: Buffer) -> bool:
         """Whether nothing writes to the buffer while the kernel runs, so that what `read` gave may be kept."""
@@ -50,25 +50,26 @@ class Env:
     def read(self, region: Region, sink: str = "") -> np.ndarray:
         """The region's values; 0 past the edge of a global tensor. `sink` names a use for which never-written elements
         are refused."""
-        st, slot = self.st, self.st.slot(region.buffer)
-        extents = self.extents(region)
+        st, slot, plan = self.st, self.st.slot(region.buffer), self.program.region(region)
+        extents = plan.sizes(st)
         if sink and slot.undefined is not None:
             mark = self.undefined(region)
             if mark is not None and np.any(np.logical_and(mark, self._mask(extents))):
                 raise never_written(region.buffer.name, sink, region.loc)
-        if self._is_whole(region, slot, extents):
+        if plan.covers(st, slot, extents):
             return rounding.widen(slot.array, region.buffer.dtype) if slot.narrow else slot.array
         with st.opened(extents):
-            return self._full(load(st, slot, self._indices(region, extents), region.loc), extents)
+            return _full(st, load(st, slot, plan.indices(st, extents), region.loc), extents)
 
     def undefined(self, region: Region) -> Any:
         """None, or where the region's values were never written."""
-        st, slot = self.st, self.st.slot(region.buffer)
+        st, slot, plan = self.st, self.st.slot(region.buffer), self.program.region(region)
         if slot.undefined is None:
             return None
-        extents = self.extents(region)
+        extents = plan.sizes(st)
         with st.opened(extents):
-            mark = self._full(load(st, slot, self._indices(region, extents), region.loc, undefined_of(slot)), extents)
+            indices = plan.indices(st, extents)
+            mark = _full(st, load(st, slot, indices, region.loc, undefined_of(slot)), extents)
         return mark if mark.any() else None
 
     def write(
@@ -86,7 +87,8 @@ class Env:
         st, to = self.st, region.buffer.dtype
         if st.mask is False:
             return
-        slot, extents = st.slot(region.buffer, write=True), self.extents(region)
+        slot, plan = st.slot(region.buffer, write=True), self.program.region(region)
+        extents = plan.sizes(st)
         if slot.lead == 0:
             if undefined is not None and np.any(np.logical_and(undefined, self._mask(extents))):
                 raise never_written(origin, f"a store to global memory, `{region.buffer.name}`", region.loc)
@@ -95,21 +97,23 @@ class Env:
         else:
             keep = keep or rounding.changes(dtype, to)
             value = rounding.convert(value, dtype, to, saturate=True)
-            whole = st.mask is True and self._is_whole(region, slot, extents)
+            whole = st.mask is True and plan.covers(st, slot, extents)
+        if whole and st.deferred is None:
+            replace(st, slot, value, keep, undefined)
+            return
         with st.opened(extents):
-            indices = [] if whole else self._indices(region, extents)
+            indices = plan.indices(st, extents)
+            if st.deferred is None:
+                store(st, slot, indices, value, region.loc, undefined)
+                return
+            mask = st.mask
 
         def land() -> None:
-            if whole:
-                replace(st, slot, value, keep, undefined)
-                return
             with st.opened(extents):
+                st.mask = mask
                 store(st, slot, indices, value, region.loc, undefined)
 
-        if st.deferred is None:
-            land()
-        else:
-            st.deferred.append(land)
+        st.deferred.append(land)
 
     def _mask(self, extents: tuple[int, ...]) -> Any:
         mask = self.st.mask
@@ -151,7 +155,7 @@ class Env:
         if slot.lead:
             own(slot, (*st.sizes[:-1], 1))
         with st.opened(extents):
-            update(st, slot, kind, self._indices(region, extents), value, region.loc)
+            update(st, slot, kind, self.program.region(region).indices(st, extents), value, region.loc)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """a · b over the last two axes; valid until the next product."""
@@ -219,28 +223,8 @@ class Env:
         block = [o + (int(p) if p < n else 0) for o, p, n in zip(origin, place, self.st.sizes, strict=False)]
         return f"[block {', '.join(map(str, reversed(block)))}] " if block else ""
 
-    def _is_whole(self, region: Region, slot: Slot, extents: tuple[int, ...]) -> bool:
-        return (
-            extents == slot.shape
-            and not slot.view
-            and slot.lead == self.st.base
-            and all(isinstance(s, Const) and s.value == 0 for s in region.starts)
-        )
 
-    def _indices(self, region: Region, extents: tuple[int, ...]) -> list[Any]:
-        st, count = self.st, len(extents)
-        out: list[Any] = []
-        for d, (start, size) in enumerate(zip(region.starts, extents, strict=True)):
-            self.require(start, "an address", region.loc)
-            origin = lift(self.program.expression(start, 0)(st), count)
-            if size <= 1:
-                out.append(origin)
-                continue
-            along = axis_values(st.base + d, size, st.rank)
-            out.append(origin + along.dense() if isinstance(origin, np.ndarray) else add(origin, along))
-        return out
-
-    def _full(self, value: np.ndarray, extents: tuple[int, ...]) -> np.ndarray:
-        """Region axes at their full extents (a constant index map leaves some at 1)."""
-        shape = value.shape[: self.st.base] + extents
-        return value if value.shape == shape else np.broadcast_to(value, shape)
+def _full(st: State, value: np.ndarray, extents: tuple[int, ...]) -> np.ndarray:
+    """Region axes at their full extents (a constant index map leaves some at 1)."""
+    shape = value.shape[: st.base] + extents
+    return value if value.shape == shape else np.broadcast_to(value, shape)

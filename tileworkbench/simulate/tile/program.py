@@ -10,13 +10,14 @@ from ...ir.expr import Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.op import Op
-from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
+from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ...ops.atomic import AtomicElement
 from ...ops.parallel import Parallel
 from . import atomic, control, intrinsics, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
 from .matmul import Products
+from .regions import RegionPlan, plan_region
 from .rings import Waiting
 from .state import State
 from .views import roots
@@ -56,6 +57,7 @@ class Program:
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
+        self._regions: dict[Region, RegionPlan] = {}
         self._parallel: dict[Any, Body] = {}
         self.run = self.body(kernel.body, 0)
 
@@ -83,6 +85,13 @@ class Program:
 
     def effect(self, e: Expr, depth: int) -> Callable[[State], None] | None:
         return intrinsics.compile_effect(e, depth, self)
+
+    def region(self, region: Region) -> RegionPlan:
+        """The prepared form of a region."""
+        found = self._regions.get(region)
+        if found is None:
+            found = self._regions[region] = plan_region(region, self)
+        return found
 
     def body(self, stmts: tuple[Stmt, ...], depth: int) -> Body:
         return sequence([self._step(group, depth) for group in roles.grouped(stmts)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,17 +70,9 @@ class State:
     def __post_init__(self) -> None:
         self.base = len(self.sizes)
 
-    @contextmanager
-    def opened(self, extents: tuple[int, ...]) -> Iterator[None]:
-        """More axes, one an extent, for the length of the block."""
-        sizes, mask = self.sizes, self.mask
-        self.sizes = sizes + extents
-        if isinstance(mask, np.ndarray):
-            self.mask = mask.reshape(mask.shape + (1,) * len(extents))
-        try:
-            yield
-        finally:
-            self.sizes, self.mask = sizes, mask
+    def opened(self, extents: tuple[int, ...]) -> Axes:
+        """More axes, one an extent, for the length of a `with` block."""
+        return Axes(self, extents)
 
     @property
     def rank(self) -> int:
@@ -120,6 +110,25 @@ class State:
     def active(self, shape: tuple[int, ...]) -> np.ndarray:
         """The mask as an array of `shape`."""
         return np.broadcast_to(self.mask, shape)
+
+
+class Axes:
+    """Opens axes on a state while its `with` block runs."""
+
+    __slots__ = ("extents", "mask", "sizes", "st")
+
+    def __init__(self, st: State, extents: tuple[int, ...]) -> None:
+        self.st, self.extents = st, extents
+
+    def __enter__(self) -> None:
+        st = self.st
+        self.sizes, self.mask = st.sizes, st.mask
+        st.sizes = st.sizes + self.extents
+        if isinstance(st.mask, np.ndarray):
+            st.mask = st.mask.reshape(st.mask.shape + (1,) * len(self.extents))
+
+    def __exit__(self, *_: object) -> None:
+        self.st.sizes, self.st.mask = self.sizes, self.mask
 
 
 def both(a: Any, b: Any) -> Any:
