@@ -11,9 +11,11 @@ own entry is unlimited (program order).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-Array = np.ndarray
+Array = Any
 OWN = np.int32(2**31 - 1)
 
 

@@ -22,10 +22,11 @@ from .program import Program
 from .shadow import Pending
 from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 def copy_async(p: Program, s: CopyAsync) -> Callable[[Warp], None]:
+    """Every executing lane copies `bytes` from its source; bytes past `valid` become 0 and are not read."""
     if s.bytes not in (4, 8, 16):
         raise InternalError(f"cp.async of {s.bytes} bytes", rule="cp.async copies 4, 8 or 16 bytes", loc=s.loc)
     to, valid = resolver(p, s.dst, s.bytes), None if s.valid is None else p.scope.value(s.valid)

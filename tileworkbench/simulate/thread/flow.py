@@ -26,6 +26,8 @@ Code = tuple[int, Callable[[Warp], Any]]
 
 
 def located(s: Stmt, inner: Callable[[Warp], Iterator[Any]]) -> Callable[[Warp], Iterator[Any]]:
+    """A generator row that knows where it stands."""
+
     def run(w: Warp) -> Iterator[Any]:
         w.at = s
         return inner(w)
@@ -34,6 +36,8 @@ def located(s: Stmt, inner: Callable[[Warp], Iterator[Any]]) -> Callable[[Warp],
 
 
 def plain_body(fns: list[Callable[[Warp], Any]], leaves: bool) -> Callable[[Warp], None]:
+    """Statements without switching points, in order; the rest is skipped once no lane is left."""
+
     def run(w: Warp) -> None:
         for fn in fns:
             fn(w)
@@ -44,6 +48,8 @@ def plain_body(fns: list[Callable[[Warp], Any]], leaves: bool) -> Callable[[Warp
 
 
 def flow_body(items: list[Code], leaves: bool) -> Callable[[Warp], Iterator[Any]]:
+    """Statements in order as one generator; None is yielded where the scheduler may switch warps."""
+
     def run(w: Warp) -> Iterator[Any]:
         for kind, fn in items:
             if kind == PLAIN:
@@ -70,6 +76,7 @@ def enter(code: Code, w: Warp) -> Iterator[Any]:
 
 # --- branches ---------------------------------------------------------------------------------------------------------
 def branch(p: Program, s: If) -> Code:
+    """If: both sides run one after the other under their masks; a uniform condition runs one side."""
     cond = p.scope.value(s.cond)
     then, other = p.body(s.then), p.body(s.orelse)
 
@@ -107,6 +114,7 @@ def _sides(w: Warp, taken: Any, then: Code, other: Code) -> Iterator[Code]:
 
 
 def elect(p: Program, s: Elect) -> Code:
+    """Elect: the lowest lane of each warp (who = warp), of the role's or of the block's first warp."""
     code = p.body(s.body)
 
     def flow(w: Warp) -> Iterator[Any]:
@@ -133,6 +141,7 @@ def elect(p: Program, s: Elect) -> Code:
 
 # --- roles ------------------------------------------------------------------------------------------------------------
 def role(p: Program, s: Role) -> Code:
+    """Role: the warps of its range run the body, the others pass it."""
     code = p.body(s.body)
 
     def flow(w: Warp) -> Iterator[Any]:

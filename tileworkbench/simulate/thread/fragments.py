@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from ...errors import InternalError
 
-Array = np.ndarray
+Array = Any
 
 
 @dataclass(frozen=True, eq=False)

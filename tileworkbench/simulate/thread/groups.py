@@ -16,7 +16,7 @@ from ...ir.instr import CommitGroup, WaitGroup
 from .program import Program
 from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +44,7 @@ def add(w: Warp, engine: str, work: GroupWork) -> None:
 
 
 def commit(p: Program, s: CommitGroup) -> Callable[[Warp], None]:
+    """CommitGroup: the executing lanes' open work becomes a group; an empty one counts too."""
     engine = _engine(s)
 
     def run(w: Warp) -> None:
@@ -61,6 +62,7 @@ def commit(p: Program, s: CommitGroup) -> Callable[[Warp], None]:
 
 
 def wait(p: Program, s: WaitGroup) -> Callable[[Warp], None]:
+    """WaitGroup: all but the lane's last `pending` groups land, and their accesses become the lane's own."""
     engine = _engine(s)
 
     def run(w: Warp) -> None:

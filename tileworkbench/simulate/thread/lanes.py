@@ -15,23 +15,23 @@ from .memory import predicate
 from .program import Program
 from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 def _sources(kind: str, lanes: Array, operand: Any, width: int) -> Array:
     """The lane each lane reads; those that would leave their group read themselves, as the hardware does."""
     base, inside = lanes // width * width, lanes % width
-    wanted = {
-        "idx": lambda: np.asarray(operand) % width,
-        "xor": lambda: inside ^ operand,
-        "up": lambda: inside - operand,
-        "down": lambda: inside + operand,
-    }[kind]()
+    wanted: Any = np.asarray(operand) % width
+    if kind == "xor":
+        wanted = inside ^ operand
+    elif kind != "idx":
+        wanted = inside - operand if kind == "up" else inside + operand
     legal = (wanted >= 0) & (wanted < width)
     return np.where(legal, base + wanted, lanes).astype(np.int64)
 
 
 def shuffle(p: Program, s: Shuffle) -> Callable[[Warp], None]:
+    """Shuffle: values and their definedness from another lane; one that does not execute gives undefined ones."""
     if s.kind not in ("idx", "xor", "up", "down"):
         raise InternalError(f"no shuffle of kind {s.kind!r}", loc=s.loc)
     source, target, operand = registers(p, s.src, False), registers(p, s.dst, True), p.scope.value(s.lane)
@@ -54,6 +54,7 @@ def shuffle(p: Program, s: Shuffle) -> Callable[[Warp], None]:
 
 
 def vote(p: Program, s: Vote) -> Callable[[Warp], None]:
+    """Vote by a whole warp; lanes that do not exist neither count nor object."""
     if s.kind not in ("ballot", "any", "all"):
         raise InternalError(f"no vote of kind {s.kind!r}", loc=s.loc)
     target, holds = registers(p, s.dst, True), predicate(p, s.pred)

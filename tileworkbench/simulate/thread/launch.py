@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LaunchError, SimulationError, TargetError
+from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
 from ...ir.kernel import Kernel
@@ -22,7 +23,6 @@ from .faults import Fault
 from .memory import Space, tensor_space
 from .program import Program
 from .rows import ROWS
-from .values import Scope
 from .warp import Warp
 
 
@@ -79,29 +79,7 @@ class Launch:
         """A launch-time integer: an extent, stride or grid size from the arguments."""
         if not isinstance(e, Expr):
             return int(e)
-        return int(_Fixed(self.values).number(e))
-
-
-class _Fixed:
-    """Evaluates launch-time expressions with the machine's own arithmetic; there is no warp yet."""
-
-    def __init__(self, values: dict[Var, Any]) -> None:
-        self.values = values
-
-    def number(self, e: Expr) -> Any:
-        scope = Scope(1, frozenset())
-        value = scope.value(e)
-        env: list[Any] = [None] * len(scope.slots)
-        for var, slot in scope.slots.items():
-            env[slot] = self.values.get(var)
-        return value.read(_Bare(env))  # type: ignore[arg-type]
-
-
-class _Bare:
-    """The little of a warp that an expression over parameters needs."""
-
-    def __init__(self, env: list[Any]) -> None:
-        self.env, self.mask, self.full, self.at = env, np.ones(1, dtype=bool), True, None
+        return int(evaluate(e, self.values))
 
 
 def run(
@@ -152,7 +130,7 @@ def _blocks(grid: tuple[int, ...], wanted: Any) -> Iterable[tuple[int, tuple[int
     if wanted is not None and not isinstance(wanted, int):
         for place in wanted:
             at = (*place, 0, 0, 0)[: len(full)]
-            yield sum(i * prod(full[:d]) for d, i in enumerate(at)), at  # type: ignore[misc]
+            yield sum(i * prod(full[:d]) for d, i in enumerate(at)), at
         return
     for number, reverse in enumerate(product(*[range(e) for e in reversed(full)])):
         if isinstance(wanted, int) and number >= wanted:
@@ -276,7 +254,7 @@ def _result(launch: Launch, kernel: Kernel, bound: dict[Buffer, _Argument], made
     return ThreadRun(tuple(shown), defined, tuple(launch.events), launch.steps, tuple(launch.faults))
 
 
-def _mask(space: Space, argument: _Argument) -> np.ndarray:
+def _mask(space: Space, argument: _Argument) -> Any:
     strides = argument.view.strides if argument.copied else None
     if strides is None:
         return space.defined.reshape(argument.array.shape)

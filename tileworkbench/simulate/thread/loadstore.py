@@ -16,7 +16,7 @@ from .program import Program
 from .registers import check_register_read, check_register_write, register_rows
 from .warp import RegFile, Warp
 
-Array = np.ndarray
+Array = Any
 WIDTHS = (1, 2, 4, 8, 16, 32)
 
 
@@ -57,6 +57,7 @@ def mark(w: Warp, space: Space, lanes: Array, units: Array, number: int, write: 
 
 
 def load(p: Program, s: LoadMem) -> Callable[[Warp], None]:
+    """LoadMem: one access of count × width bytes a lane, aligned as a whole."""
     count, dtype = s.dst.count, s.dst.buffer.dtype
     width, container = dtype.bytes, dtype.numpy
     size = access_bytes(s, count, width)
@@ -118,6 +119,7 @@ def write_bytes(w: Warp, space: Space, lanes: Array, base: Array, raw: Array, de
 
 
 def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
+    """StoreMem: shared memory takes undefined values along with their shadow, global memory refuses them."""
     count, width = s.src.count, s.src.buffer.dtype.bytes
     size = access_bytes(s, count, width)
     find, where, holds = registers(p, s.src, False), resolver(p, s.dst, size), predicate(p, s.pred)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def for_loop(p: Program, s: For) -> Code:
+    """For: bounds are read once; where they differ between lanes each lane runs its own trips."""
     slot = p.scope.slot(s.var)
     bounds = [p.scope.value(e) for e in (s.start, s.stop, s.step)]
     code = p.body(s.body)
@@ -72,6 +73,7 @@ def _lane_trips(w: Warp, slot: int, saved: Any, start: Any, stop: Any, step: Any
 
 
 def while_loop(p: Program, s: While) -> Code:
+    """While: lanes whose condition fails wait for the others."""
     cond, code = p.scope.value(s.cond), p.body(s.body)
 
     def trips(w: Warp) -> Iterator[None]:
@@ -116,6 +118,8 @@ def _loop(code: Code, trips: Callable[[Warp], Iterator[None]]) -> Code:
 
 
 def break_loop(p: Program, s: Break) -> Code:
+    """Break: the executing lanes are done with the innermost loop."""
+
     def run(w: Warp) -> None:
         w.left = w.mask.copy() if w.left is None else w.left | w.mask
         _continue_lanes(w)

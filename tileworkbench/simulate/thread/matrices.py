@@ -56,6 +56,7 @@ def from_lanes(held: Array, num: int, transposed: bool) -> Array:
 
 
 def ldmatrix(p: Program, s: LdMatrix) -> Callable[[Warp], None]:
+    """LdMatrix by a whole warp; the lane that names a row's address is the one that reads it."""
     _check(s, s.dst)
     find, where, number = registers(p, s.dst, True), resolver(p, s.src, 16), p.number(s)
     num, count, dtype = s.num, s.dst.count, s.dst.buffer.dtype
@@ -74,6 +75,7 @@ def ldmatrix(p: Program, s: LdMatrix) -> Callable[[Warp], None]:
 
 
 def stmatrix(p: Program, s: StMatrix) -> Callable[[Warp], None]:
+    """StMatrix by a whole warp."""
     _check(s, s.src)
     find, where, number = registers(p, s.src, False), resolver(p, s.dst, 16), p.number(s)
     num, count, width = s.num, s.src.count, s.src.buffer.dtype.bytes

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from .program import Program
     from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 class Space:
     """`raw` are its bytes; `unit` the bytes a shadow entry covers; `defined` one bool a unit; `valid` marks the units
     that belong to the tensor (None: all), the others are gaps between its rows."""
 
-    def __init__(self, name: str, raw: Array, unit: int, defined: Array, shadow: Shadow | None) -> None:
+    def __init__(self, name: str, raw: Array, unit: int, defined: Array, shadow: Any) -> None:
         self.name, self.raw, self.unit, self.defined, self.shadow = name, raw, unit, defined, shadow
         self.shared = unit == 1 and name == "shared memory"
-        self.valid: Array | None = None
-        self.typed: Array | None = None
+        self.valid: Any = None
+        self.typed: Any = None
 
     def units(self, base: Array, size: int) -> Array:
         """Units touched by `size` bytes at each of `base`: (accesses, units)."""

@@ -23,7 +23,7 @@ Maker = Callable[["Program", Any], Callable[[Warp], Any]]
 
 def wgmma_buffers(kernel: Kernel) -> frozenset[Buffer]:
     """Register buffers that a wgmma names: their registers are watched while it is in flight."""
-    found = set()
+    found: set[Buffer] = set()
     for n in walk(kernel.body):
         if isinstance(n, Wgmma):
             found.update(r.buffer for r in (n.d, n.a) if isinstance(r, Reg))

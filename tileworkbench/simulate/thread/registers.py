@@ -30,10 +30,11 @@ def register_rows(w: Warp, rf: RegFile, start: Any, count: int) -> int:
             f"registers {start}…{start + count - 1} of {rf.buffer.name!r}, which has {rf.extent}",
             rule="register numbers lie inside their buffer",
         )
-    return start
+    return int(start)
 
 
 def check_register_read(w: Warp, rf: RegFile, start: int, count: int) -> None:
+    """A register that a wgmma may still write is not read."""
     if rf.writing is not None:
         if rf.writing[start : start + count].any():
             raise fault(
@@ -47,6 +48,7 @@ def check_register_read(w: Warp, rf: RegFile, start: int, count: int) -> None:
 
 
 def check_register_write(w: Warp, rf: RegFile, start: int, count: int) -> None:
+    """A register that a wgmma may still read or write is not written."""
     if rf.writing is not None:
         check_register_read(w, rf, start, count)
         if rf.reading[start : start + count].any():

@@ -39,7 +39,8 @@ class Rendezvous:
     """The block's barriers by key: ("block",), ("role", name) or ("id", n)."""
 
     def __init__(self, block: Block) -> None:
-        self.block, self.points = block, {}
+        self.block = block
+        self.points: dict[tuple[Any, ...], Point] = {}
 
     def key(self, w: Warp, s: Sync) -> tuple[Any, ...]:
         if s.id is not None:

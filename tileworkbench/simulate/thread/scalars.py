@@ -143,6 +143,7 @@ def binary(op: str, dtype: DType) -> Binary:
 
 @cache
 def compare(op: str, dtype: DType) -> Binary:
+    """The truth of `x op y` for operands of `dtype`."""
     fn = _COMPARE[op]
     if dtype.is_float and dtype.bits < 32:
         return lambda x, y: fn(x.astype(np.float32), y.astype(np.float32))
@@ -150,6 +151,7 @@ def compare(op: str, dtype: DType) -> Binary:
 
 
 def unary(op: str, dtype: DType) -> Unary:
+    """`op x` for an operand of `dtype`."""
     if op == "lnot":
         return lambda x: np.logical_not(x) if _is_array(x) else not x
     if dtype.is_float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .block import Block
     from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 @dataclass(slots=True, eq=False)
@@ -41,16 +41,16 @@ class Shadow:
         self.w_async = np.zeros(units, dtype=bool)
         self.w_atomic = np.zeros(units, dtype=bool)
         self.w_stmt = np.zeros(units, dtype=np.int32)
-        self.w_block = np.full(units, -1, dtype=np.int32) if across else None
-        self.r_block = np.full(units, -1, dtype=np.int32) if across else None
-        self.r_many = np.zeros(units, dtype=bool) if across else None
-        self.r_last = np.zeros(units, dtype=np.int32) if across else None
-        self.r_clock: Array | None = None
+        self.w_block: Any = np.full(units, -1, dtype=np.int32) if across else None
+        self.r_block: Any = np.full(units, -1, dtype=np.int32) if across else None
+        self.r_many: Any = np.zeros(units, dtype=bool) if across else None
+        self.r_last: Any = np.zeros(units, dtype=np.int32) if across else None
+        self.r_clock: Any = None
         self.writing: dict[int, Pending] = {}
         self.reading: dict[int, Pending] = {}
-        self.w_pending: Array | None = None
-        self.r_pending: Array | None = None
-        self.r_pending_by: Array | None = None
+        self.w_pending: Any = None
+        self.r_pending: Any = None
+        self.r_pending_by: Any = None
 
     def begin(self, block: Block) -> None:
         """A block starts: its clocks count from one again."""

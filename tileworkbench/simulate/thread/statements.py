@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def let(p: Program, s: Let) -> Code:
+    """Let: the value and its definedness are bound when the statement is reached."""
     value, slot = p.scope.value(s.value), p.scope.slot(s.var)
     read, undefined = value.read, value.undefined
 
@@ -81,6 +82,7 @@ def _scatter(w: Warp, rf: Any, index: Any, got: Any, bad: Any) -> None:
 
 
 def alloc(p: Program, s: Alloc) -> Code:
+    """Alloc: the registers hold nothing any more."""
     slot = p.scope.register(s.buffer)
 
     def run(w: Warp) -> None:
@@ -95,6 +97,7 @@ def evaluate(p: Program, s: Eval) -> Code:
 
 
 def check(p: Program, s: Assert) -> Code:
+    """Assert: a fault names the lanes that fail."""
     cond = p.scope.value(s.cond)
 
     def run(w: Warp) -> None:
@@ -108,6 +111,7 @@ def check(p: Program, s: Assert) -> Code:
 
 
 def show(p: Program, s: Print) -> Code:
+    """Print: one event a lane, in lane order."""
     parts = [part if isinstance(part, str) else p.scope.value(part) for part in s.parts]
 
     def run(w: Warp) -> None:

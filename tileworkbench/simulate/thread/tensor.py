@@ -16,7 +16,7 @@ from .loadstore import registers
 from .program import Program
 from .warp import Warp
 
-Array = np.ndarray
+Array = Any
 
 
 def operand_values(held: Array, dtype: DType, tf32: bool) -> Array:
@@ -36,6 +36,7 @@ def accumulate(a: Array, b: Array, c: Any, dtype: DType) -> Array:
 
 
 def mma(p: Program, s: Mma) -> Callable[[Warp], None]:
+    """Mma by a whole warp: d = a·b + c, each sum rounded once; all operands must be defined."""
     a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
     table = fragments(s.atom, a_type.bytes)
     tf32 = "tf32" in s.atom or "xf32" in s.atom

@@ -53,7 +53,8 @@ def _box(w: Warp, name: str) -> Box:
     launch = w.block.launch
     if name not in launch.boxes:
         launch.boxes[name] = Box(w.block.program.maps[name], launch)
-    return launch.boxes[name]
+    found: Box = launch.boxes[name]
+    return found
 
 
 def _aligned(w: Warp, base: int, multiple: int, name: str) -> None:
@@ -65,6 +66,7 @@ def _aligned(w: Warp, base: int, multiple: int, name: str) -> None:
 
 # --- loads ------------------------------------------------------------------------------------------------------------
 def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
+    """TmaLoad by one thread: a whole box lands at once and counts its full bytes, also where it is clipped."""
     if s.map not in p.maps:
         raise InternalError(f"no tensor map {s.map!r}", loc=s.loc)
     recipe = p.maps[s.map]
@@ -102,6 +104,7 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
 
 
 def bulk_load(p: Program, s: BulkLoad) -> Callable[[Warp], None]:
+    """BulkLoad by one thread: consecutive bytes, both sides at multiples of 16."""
     size_of = _integers(p, (s.bytes,), "the number of bytes")
     to, source = _bytes_at(p, s.dst), _bytes_at(p, s.src)
     find, number = barrier(p, s.bar), p.number(s)
@@ -144,6 +147,7 @@ def _load(w: Warp, s: Any, bar: Any, space: Space, at: Array, data: Any, thread:
 
 # --- stores -----------------------------------------------------------------------------------------------------------
 def tma_store(p: Program, s: TmaStore) -> Callable[[Warp], None]:
+    """TmaStore by one thread: what lies outside the tensor is dropped; a reduction is atomic an element."""
     if s.map not in p.maps:
         raise InternalError(f"no tensor map {s.map!r}", loc=s.loc)
     recipe = p.maps[s.map]
@@ -166,6 +170,7 @@ def tma_store(p: Program, s: TmaStore) -> Callable[[Warp], None]:
 
 
 def bulk_store(p: Program, s: BulkStore) -> Callable[[Warp], None]:
+    """BulkStore by one thread; a reduction is atomic an element of the tensor's type."""
     size_of = _integers(p, (s.bytes,), "the number of bytes")
     to, source, number = _bytes_at(p, s.dst), _bytes_at(p, s.src), p.number(s)
     item = s.dst.buffer.dtype.bytes

@@ -61,6 +61,7 @@ def either(a: Any, b: Any) -> Any:
 
 
 def union(*parts: Value) -> Read | None:
+    """Where any of the parts is undefined; None when none can be."""
     readers = [p.undefined for p in parts if p.undefined is not None]
     if not readers:
         return None
@@ -124,14 +125,22 @@ def _var(s: Scope, e: Var) -> Value:
     return Value(read, undefined, e.dtype)
 
 
+def _extent(i: int) -> Read:
+    return lambda w: w.block.grid[i] if i < len(w.block.grid) else 1
+
+
+def _place(i: int) -> Read:
+    return lambda w: w.block.where[i]
+
+
 _SPECIALS: dict[str, Read] = {
     "thread": lambda w: w.threads,
     "role_thread": lambda w: w.role_threads,
     "lane": lambda w: w.lane_ids,
     "warp": lambda w: w.index,
     "cluster_rank": lambda w: 0,
-    **{f"grid_{axis}": (lambda w, i=i: w.block.grid[i]) for i, axis in enumerate("xyz")},
-    **{f"block_{axis}": (lambda w, i=i: w.block.where[i]) for i, axis in enumerate("xyz")},
+    **{f"grid_{axis}": _extent(i) for i, axis in enumerate("xyz")},
+    **{f"block_{axis}": _place(i) for i, axis in enumerate("xyz")},
 }
 
 

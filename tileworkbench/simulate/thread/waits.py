@@ -15,11 +15,12 @@ from .memory import check_defined, uniform
 from .program import Program
 from .warp import Blocked, Warp
 
-Array = np.ndarray
+Array = Any
 FENCES = ("proxy_async", "mbarrier_init", "cta", "gpu", "sys", "tensormap")
 
 
 def sync(p: Program, s: Sync) -> Callable[[Warp], Iterator[Any]]:
+    """Sync of a warp, role or block, or of the threads that share a barrier id."""
     if s.who in ("cluster", "grid"):
         raise InternalError(
             f"Sync({s.who}) needs blocks that run together, which the thread machine has not", loc=s.loc
@@ -33,6 +34,8 @@ def sync(p: Program, s: Sync) -> Callable[[Warp], Iterator[Any]]:
 
 
 def fence(p: Program, s: Fence) -> Callable[[Warp], None]:
+    """Fence: proxy_async covers the lane's generic writes so far, mbarrier_init its BarInits; cta, gpu and sys order
+    what an atomic hands over between blocks."""
     if s.kind not in FENCES:
         raise InternalError(f"no fence of kind {s.kind!r}", loc=s.loc)
 
@@ -49,6 +52,7 @@ def fence(p: Program, s: Fence) -> Callable[[Warp], None]:
 
 
 def barrier(p: Program, bar: Any) -> Callable[[Warp], MBarrier]:
+    """Compiled mbarrier operand: its index is defined and the same in all executing lanes."""
     index, buffer = p.scope.value(bar.index), bar.buffer
 
     def find(w: Warp) -> MBarrier:
@@ -200,6 +204,8 @@ def _launch_registers(w: Warp) -> None:
 
 
 def trap(p: Program, s: Trap) -> Callable[[Warp], None]:
+    """Trap: the message is the fault."""
+
     def run(w: Warp) -> None:
         raise fault(w, "trap", f"the kernel traps: {s.message}" if s.message else "the kernel traps", lanes=w.mask)
 
@@ -207,6 +213,8 @@ def trap(p: Program, s: Trap) -> Callable[[Warp], None]:
 
 
 def raw_source(p: Program, s: RawSource) -> Callable[[Warp], None]:
+    """RawSource: refused."""
+
     def run(w: Warp) -> None:
         raise fault(
             w, "raw", "foreign text has no meaning in the simulator", rule="kernels with raw source run on a GPU only"

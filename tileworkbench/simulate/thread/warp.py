@@ -14,7 +14,7 @@ from ...ir.stmt import Stmt
 if TYPE_CHECKING:
     from .block import Block
 
-Array = np.ndarray
+Array = Any
 
 
 class RegFile:
@@ -29,9 +29,9 @@ class RegFile:
         self.buffer, self.extent = buffer, extent
         self.data = np.zeros((extent, lanes), dtype=buffer.dtype.numpy)
         self.defined = np.zeros((extent, lanes), dtype=bool)
-        self.writing: Array | None = np.zeros(extent, dtype=np.int32) if tracked else None
-        self.reading: Array | None = np.zeros(extent, dtype=np.int32) if tracked else None
-        self.touched: Array | None = np.zeros(extent, dtype=bool) if tracked else None
+        self.writing: Any = np.zeros(extent, dtype=np.int32) if tracked else None
+        self.reading: Any = np.zeros(extent, dtype=np.int32) if tracked else None
+        self.touched: Any = np.zeros(extent, dtype=bool) if tracked else None
 
 
 @dataclass(slots=True)

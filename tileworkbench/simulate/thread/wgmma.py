@@ -109,13 +109,14 @@ class _Part:
     d: RegFile
     first: int
     zero: bool
-    a: RegFile | None
+    a: Any
     a_first: int
     a_at: Array
     b_at: Array
 
 
 def wgmma(p: Program, s: Wgmma) -> Callable[[Warp], Iterator[Any]]:
+    """Wgmma: the four warps of a warpgroup meet, bring the same operands, and go on while it runs."""
     m, n, k = shape_of(s.atom)
     plan = _Plan(p, s, n, k)
     if m != 64 or s.d.count != n // 2:
@@ -163,8 +164,9 @@ class _Plan:
             self.a, self.a_type = None, s.a.buffer.dtype
             self.a_slot, self.a_start = p.scope.register(s.a.buffer), p.scope.value(s.a.start).read
             self.a_table = wgmma_a(k, self.a_type.bytes)
-            if s.a.count != self.a_table.flat.shape[0]:
-                raise InternalError(f"{s.atom} with {s.a.count} A registers", loc=s.loc)
+            self.a_count = s.a.count
+            if self.a_count != self.a_table.flat.shape[0]:
+                raise InternalError(f"{s.atom} with {self.a_count} A registers", loc=s.loc)
         else:
             self.a, self.a_type = _operand(p, s.a, 64, k), s.a.addr.buffer.dtype
         self.b_type = s.b.addr.buffer.dtype
@@ -189,7 +191,7 @@ class _Plan:
         a, a_first, a_at = None, 0, None
         if self.a is None:
             a = w.regs[self.a_slot]
-            a_first = register_rows(w, a, self.a_start(w), s.a.count)
+            a_first = register_rows(w, a, self.a_start(w), self.a_count)
             self._check_a(w, a, a_first)
         else:
             a_at = self.a.addresses(w)
@@ -211,7 +213,7 @@ class _Plan:
             )
 
     def _check_a(self, w: Warp, rf: RegFile, first: int) -> None:
-        count = self.s.a.count
+        count = self.a_count
         self._check_fence(w, rf, first, count)
         if rf.writing[first : first + count].any():
             raise fault(
@@ -301,7 +303,7 @@ class _Plan:
                 group.read_waited = True
                 part.d.writing[part.first : part.first + s.d.count] -= 1
                 if part.a is not None:
-                    part.a.reading[part.a_first : part.a_first + s.a.count] -= 1
+                    part.a.reading[part.a_first : part.a_first + self.a_count] -= 1
                 for one, units in pending:
                     shadow.end_read(one, units)
                     shadow.mark_read(w, None, units, self.number)
@@ -315,7 +317,7 @@ class _Plan:
         if self.a is not None:
             a = _elements(raw, parts[0].a_at, self.a_type)
         else:
-            held = np.concatenate([x.a.data[x.a_first : x.a_first + s.a.count] for x in parts], axis=1)
+            held = np.concatenate([x.a.data[x.a_first : x.a_first + self.a_count] for x in parts], axis=1)
             a = self.a_table.gather(held)
         b = _elements(raw, parts[0].b_at, self.b_type)
         c = None
