@@ -62,6 +62,13 @@ def test_extents_that_do_not_fit_are_refused(text):
         last(text)
 
 
+def test_lets_of_index_arithmetic_are_looked_through():
+    copy = last("first = n * 8 + 3; past = n * 8 + 19; T.copy(V[first:past], W)")
+    assert copy.src.extents == (16,)
+    with pytest.raises(ShapeError):
+        last("v = T.alloc_var('int32', 0); a = v; b = v + 16; T.copy(V[a:b], W)")
+
+
 def test_two_elements_are_a_store_unless_hinted():
     store = last("T.copy(X[0, 1, 2], S[3, 4])")
     assert isinstance(store, Store) and store.value.dtype.name == "float32"

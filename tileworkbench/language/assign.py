@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from ..errors import Loc
-from ..ir.expr import Buffer, Const, Expr, Load, Var, as_expr, cast
+from ..ir.expr import Buffer, Call, Const, Expr, Load, Var, as_expr, cast
+from ..ir.node import walk
 from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
@@ -66,6 +67,8 @@ class Assignments(Operators):
         var = Var(builder.unique(name), dtype=value.dtype, loc=loc)
         builder.emit(Let(var, value, loc=loc))
         builder.define(var)
+        if value.dtype.is_int and not any(isinstance(n, Load | Call) for n in walk(value)):
+            builder.lets[var] = value
         return var
 
     def keep(self, builder: Builder, name: str, value: Any) -> Any:

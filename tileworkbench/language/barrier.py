@@ -27,30 +27,30 @@ def _barrier(what: str, bar: Any) -> Region:
     return to_region(bar, what)
 
 
-def mbarrier_arrive(barrier: Any, cta_id: Any = None) -> None:
+def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Arrives on a barrier; `cta_id` means the same barrier in another block of the cluster."""
     builder = require("T.mbarrier_arrive")
     cta = as_expr(cta_id) if cta_id is not None else None
-    builder.emit(BarrierArrive(_barrier("T.mbarrier_arrive", barrier), cta, loc=builder.here))
+    builder.emit(BarrierArrive(_barrier("T.mbarrier_arrive", mbarrier), cta, loc=builder.here))
 
 
-def mbarrier_expect_tx(barrier: Any, tx: Any) -> None:
+def mbarrier_expect_tx(mbarrier: Any, tx: Any) -> None:
     """Adds expected bytes to the barrier's phase without arriving."""
     builder = require("T.mbarrier_expect_tx")
-    builder.emit(BarrierExpect(_barrier("T.mbarrier_expect_tx", barrier), as_expr(tx), loc=builder.here))
+    builder.emit(BarrierExpect(_barrier("T.mbarrier_expect_tx", mbarrier), as_expr(tx), loc=builder.here))
 
 
-def mbarrier_arrive_expect_tx(barrier: Any, tx: Any) -> None:
+def mbarrier_arrive_expect_tx(mbarrier: Any, tx: Any) -> None:
     """Adds expected bytes and arrives."""
     builder = require("T.mbarrier_arrive_expect_tx")
-    made = BarrierExpect(_barrier("T.mbarrier_arrive_expect_tx", barrier), as_expr(tx), True, loc=builder.here)
+    made = BarrierExpect(_barrier("T.mbarrier_arrive_expect_tx", mbarrier), as_expr(tx), True, loc=builder.here)
     builder.emit(made)
 
 
-def mbarrier_wait_parity(barrier: Any, parity: Any) -> None:
+def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
     """Waits until the barrier's phase of this parity (0 or 1) has completed."""
     builder = require("T.mbarrier_wait_parity")
-    made = BarrierWait(_barrier("T.mbarrier_wait_parity", barrier), as_expr(parity), loc=builder.here)
+    made = BarrierWait(_barrier("T.mbarrier_wait_parity", mbarrier), as_expr(parity), loc=builder.here)
     builder.emit(made)
 
 

@@ -59,6 +59,7 @@ class Builder:
         self.hint: str | None = None
         self.names: set[str] = set()
         self.dead: dict[Var | Buffer, str] = {}
+        self.lets: dict[Var, Expr] = {}  # lets of index arithmetic: no loads, so their values never change
         self.statements = 0
         self.launch: Any = None  # set by T.Kernel
         self.table: Any = None  # the parameters

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.expr import Binary, Const, Expr, binary, same
+from ..ir.expr import Binary, Const, Expr, Var, binary, same
+from .builder import current
 
 Terms = list[tuple[Expr, int]]
 
 
 def difference(a: Any, b: Any) -> Any:
-    """`a - b` as an int when all symbols cancel, else as an expression."""
+    """`a - b` as an int when all symbols cancel, else as an expression. Lets of index arithmetic are looked through."""
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     terms: Terms = []
@@ -38,6 +39,8 @@ def _collect(value: Any, factor: int, terms: Terms) -> int:
             return _collect(value.a, factor * int(value.b.value), terms)
         if value.op == "mul" and isinstance(value.a, Const):
             return _collect(value.b, factor * int(value.a.value), terms)
+    if isinstance(value, Var) and (builder := current()) is not None and value in builder.lets:
+        return _collect(builder.lets[value], factor, terms)
     for number, (term, count) in enumerate(terms):
         if same(term, value):
             terms[number] = (term, count + factor)

@@ -56,7 +56,7 @@ class TensorFactory:
 
     def __call__(self, shape: Any, dtype: Any = "float32", data: Any = None, scope: str | None = None) -> Any:
         if data is not None:
-            return make_tensor(data, shape, dtype)
+            return view(data, shape, dtype) if isinstance(data, Buffer) else make_tensor(data, shape, dtype)
         space = self.space if scope is None else scope_space(scope)
         return TensorType(as_shape(shape, f"T.{self.__name__}"), as_dtype(dtype), space=space)
 

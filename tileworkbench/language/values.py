@@ -87,6 +87,8 @@ class Values:
                 return lambda: scope_name(owner)
             if name == "ndim":
                 return owner.rank
+            if name == "data":
+                return owner  # a pointer to a tile is the tile: T.Tensor(shape, dtype, A.data) views it
             if name == "strides":
                 return owner.strides or ()
         if isinstance(owner, Region) and name == "shape":
