@@ -97,12 +97,12 @@ def _raw(p: Printer, s: RawSource) -> None:
 
 def _roles(p: Printer, run: tuple[Role, ...]) -> None:
     """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
-    p.want("warp")
-    whole = sum(r.warps for r in run) == p.launch_threads // p.warp_size
     heads = [f"if ({_warps(r)})" for r in run]
-    if whole and len(run) > 1:
+    if sum(r.warps for r in run) == p.launch_threads // p.warp_size:
         heads[-1] = ""
-    p.line(f"{heads[0]} {{")
+    if heads[0]:
+        p.want("warp")
+    p.line(f"{heads[0]} {{".lstrip())
     for i, r in enumerate(run):
         tail = "}" if i + 1 == len(run) else f"}} else {heads[i + 1]}".rstrip() + " {"
         with p.writer.at(r.loc), p.writer.more(tail):
