@@ -1,0 +1,152 @@
+"""Kernels that run one matrix instruction with operands placed by the layout tables, element by element.
+
+A wrong row of a table shows as a wrong product: integers differ in every row and column, and A, B and C are addressed
+through three different tables. (A permutation of K common to A and B would not show, and would not matter.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tileworkbench.ir.dtype import dtype
+from tileworkbench.ir.expr import Buffer, Expr, Special, Var, as_expr, const
+from tileworkbench.ir.instr import (
+    Addr,
+    CommitGroup,
+    Desc,
+    Fence,
+    LoadMem,
+    Mma,
+    Reg,
+    StoreMem,
+    Sync,
+    WaitGroup,
+    Wgmma,
+    WgmmaFence,
+)
+from tileworkbench.ir.kernel import Kernel
+from tileworkbench.ir.planned import Role
+from tileworkbench.ir.stmt import ONE, ZERO, For, Stmt, Store
+from tileworkbench.layout import Distribution, SharedLayout
+from tileworkbench.layout.atoms import Atom
+from tileworkbench.layout.descriptor import wgmma_descriptor
+
+THREAD = Special("thread")
+CONTAINER = {"tfloat32": "float32"}
+
+
+def tensor(name: str, shape: tuple[int, ...], kind: str) -> Buffer:
+    return Buffer(name, shape, dtype(CONTAINER.get(kind, kind)))
+
+
+def registers(name: str, fragment: Distribution, kind: str) -> Buffer:
+    return Buffer(name, (fragment.registers,), dtype(CONTAINER.get(kind, kind)), "reg")
+
+
+def move(fragment: Distribution, regs: Buffer, memory: Buffer, *, store: bool = False, swap: bool = False) -> Stmt:
+    """Every register of `fragment` from (or to) its element of a row-major matrix; `swap`: stored transposed."""
+    r = Var("r")
+    row, column = fragment.coords(THREAD, r)
+    if swap:
+        row, column = column, row
+    place = Addr(memory, as_expr(row) * memory.shape[1] + column)
+    one = Reg(regs, r, 1)
+    body = StoreMem(place, one) if store else LoadMem(one, place)
+    return For(r, ZERO, const(fragment.registers), ONE, (body,), "unroll")
+
+
+def kernel(name: str, params: tuple[Buffer, ...], threads: int, body: tuple[Stmt, ...], **more: Any) -> Kernel:
+    role = Role("main", 0, threads // more.pop("lanes", 32), body)
+    return Kernel(
+        name, params, (1,), (Var("bx"),), threads, (role,), level="thread", launch_threads=threads, outputs=(2,), **more
+    )
+
+
+def warp_probe(atom: Atom) -> Kernel:
+    """C = A · Bᵀ by one mma.sync or mfma; A (M, K), B (N, K), C (M, N)."""
+    a, b = tensor("A", (atom.m, atom.k), atom.a_dtype), tensor("B", (atom.n, atom.k), atom.b_dtype)
+    c = tensor("C", (atom.m, atom.n), atom.c_dtype)
+    ra, rb, rc = (
+        registers(n, f, d)
+        for n, f, d in (("ra", atom.a, atom.a_dtype), ("rb", atom.b, atom.b_dtype), ("rc", atom.c, atom.c_dtype))
+    )
+    runs = [Reg(x, ZERO, x.shape[0]) for x in (rc, ra, rb)]
+    body = (
+        *clear(rc),
+        move(atom.a, ra, a),
+        move(atom.b, rb, b),
+        Mma(atom.instruction, runs[0], runs[1], runs[2], runs[0]),
+        move(atom.c, rc, c, store=True),
+    )
+    return kernel("probe", (a, b, c), atom.threads, body, buffers=(ra, rb, rc), lanes=atom.threads)
+
+
+def clear(regs: Buffer) -> tuple[Stmt, ...]:
+    r = Var("z")
+    return (For(r, ZERO, const(regs.shape[0]), ONE, (Store(regs, (r,), const(0, regs.dtype)),), "unroll"),)
+
+
+def wgmma_probe(atom: Atom, span: int, a_major: str, b_major: str) -> Kernel:
+    """C = A · Bᵀ by one wgmma; A from registers when a_major is "reg". Tiles are filled through their layouts."""
+    a_shape = (atom.m, atom.k) if a_major != "mn" else (atom.k, atom.m)
+    b_shape = (atom.n, atom.k) if b_major != "mn" else (atom.k, atom.n)
+    a, b = tensor("A", a_shape, atom.a_dtype), tensor("B", b_shape, atom.b_dtype)
+    c = tensor("C", (atom.m, atom.n), atom.c_dtype)
+    rc, stage = registers("rc", atom.c, atom.c_dtype), Buffer("stage", (1,), a.dtype, "reg")
+    buffers: list[Buffer] = [rc, stage]
+    offsets: dict[Buffer, int] = {}
+    body: list[Stmt] = [*clear(rc)]
+    operands: list[Any] = []
+    at = 0
+    for source, major, extent in ((a, a_major, atom.m), (b, b_major, atom.n)):
+        if major == "reg":
+            ra = registers("ra", atom.a, atom.a_dtype)
+            buffers.append(ra)
+            body.append(move(atom.a, ra, source))
+            operands.append(Reg(ra, ZERO, ra.shape[0]))
+            continue
+        item = source.dtype.bytes
+        columns = -(-source.shape[1] * item // span) * span // item
+        layout = SharedLayout.swizzled((source.shape[0], columns), item, span)
+        shared = Buffer(f"{source.name}_s", (layout.size,), source.dtype, "shared")
+        buffers.append(shared)
+        offsets[shared] = at
+        at += -(-layout.size * item // 1024) * 1024
+        body.append(fill(layout, source, shared, stage))
+        made = wgmma_descriptor(layout, item, major == "mn", 0, 0, extent)
+        operands.append(Desc(Addr(shared, const(made.start // item)), made.span, made.leading, made.stride, major))
+    body += [Fence("proxy_async", "tiles before wgmma"), Sync("block", reason="tiles are filled")]
+    touched = [Reg(rc, ZERO, rc.shape[0]), *(o for o in operands if isinstance(o, Reg))]
+    body += [
+        WgmmaFence(tuple(touched)),
+        Wgmma(atom.instruction, Reg(rc, ZERO, rc.shape[0]), operands[0], operands[1], const(True)),
+        CommitGroup("wgmma"),
+        WaitGroup("wgmma", 0, regs=tuple(touched)),
+        move(atom.c, rc, c, store=True),
+    ]
+    return kernel("probe", (a, b, c), 128, tuple(body), buffers=tuple(buffers), offsets=offsets, shared_bytes=at)
+
+
+def fill(layout: SharedLayout, source: Buffer, shared: Buffer, stage: Buffer) -> Stmt:
+    """Every element of the source through `layout.offset`, 128 threads."""
+    i = Var("i")
+    size = source.shape[0] * source.shape[1]
+    linear: Expr = i * 128 + THREAD
+    row, column = linear // source.shape[1], linear % source.shape[1]
+    inside = linear < size
+    body = (
+        LoadMem(Reg(stage, ZERO, 1), Addr(source, linear), inside, const(0, source.dtype)),
+        StoreMem(Addr(shared, as_expr(layout.offset(row, column))), Reg(stage, ZERO, 1), inside),
+    )
+    return For(i, ZERO, const(-(-size // 128)), ONE, body, "serial")
+
+
+def operands(atom: Atom, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Small integers for A (M, K) and B (N, K) in the atom's dtypes, and their exact product."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0 if atom.a_dtype == "uint8" else -4, 5, (atom.m, atom.k))
+    b = rng.integers(0 if atom.b_dtype == "uint8" else -4, 5, (atom.n, atom.k))
+    kinds = (dtype(CONTAINER.get(k, k)).numpy for k in (atom.a_dtype, atom.b_dtype))
+    return *(x.astype(k) for x, k in zip((a, b), kinds, strict=True)), a @ b.T  # type: ignore[return-value]
