@@ -343,6 +343,18 @@ def test_step_limit():
         refused(kernel, zeros(1, dtype=np.int32), "more than 500 statements", error=ResourceError)
 
 
+def test_memory_limit():
+    with options(simulate_memory_limit="1MiB"):
+        refused(square, zeros((4, 4), (4, 4)), "needs about", error=ResourceError)
+
+
+def test_collected_events_and_progress():
+    seen = []
+    result = run(square.kernel, zeros((4, 4), (4, 4)), collect=True, progress=seen.append)
+    assert [e.op for e in result.events] == ["Parallel"] and result.events[0].end >= result.events[0].start
+    assert seen[-1] == 1.0
+
+
 def test_copy_of_extents_that_do_not_fit():
     from tileworkbench.ops.copy import Copy
 

@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ...errors import ResourceError
 from ...ir.expr import Buffer, Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.planned import Role, Turn
 from ...ir.stmt import For, If, Let, Region, Store, While
 from ...ops.parallel import Parallel
-from .rounding import container
+from ...options import options
+from .rounding import container, is_narrow
+from .storage import Slot
 
 Box = tuple[tuple[int, int], ...]  # a range an axis, slowest axis first
 
@@ -32,6 +35,22 @@ def tile_bytes(kernel: Kernel) -> int:
             widest = max(widest, math.prod(e if isinstance(e, int) else 1024 for e in n.extents) * 4)
     total = sum((b.static_size() or 1024) * container(b.dtype).itemsize for b in buffers)
     return max(total + 2 * widest, 1)
+
+
+def check_memory(kernel: Kernel, slots: dict[Buffer, Slot], grid: tuple[int, ...]) -> None:
+    """Refuses a call whose arrays would pass the option simulate_memory_limit; tensors of the caller do not count."""
+    own = sum(s.array.nbytes for s in slots.values() if s.frozen and is_narrow(s.buffer.dtype) and not s.narrow)
+    own += sum(s.unwritten.nbytes for s in slots.values() if s.unwritten is not None)
+    blocks = math.prod(grid) if orders_grid(kernel) else 1
+    need = own + max(tile_bytes(kernel) * blocks, _TARGET)
+    limit = options.simulate_memory_limit
+    if need > limit:
+        raise ResourceError(
+            f"the simulated kernel needs about {need / 2**20:,.0f} MiB beside its tensors",
+            rule=f"option simulate_memory_limit is {limit / 2**20:,.0f} MiB",
+            fix="use smaller tiles or tensors, or raise simulate_memory_limit",
+            loc=kernel.loc,
+        )
 
 
 def chunks(grid: tuple[int, ...], bytes_per_block: int, single: set[int], target: int = _TARGET) -> Iterator[Box]:
@@ -67,15 +86,22 @@ def deciding_axes(kernel: Kernel) -> set[int]:
         return found
 
     out: set[int] = set()
-    for n in walk(kernel.body):
-        if isinstance(n, Let):
-            depends[n.var] = depends.get(n.var, set()) | axes(n.value)
-        elif isinstance(n, For):
-            for bound in (n.start, n.stop, n.step):
-                out |= axes(bound)
-            depends[n.var] = axes(n.start)
-        elif isinstance(n, While):
-            out |= axes(n.cond)
+
+    def visit(stmts: tuple[Any, ...]) -> None:
+        for s in stmts:
+            if isinstance(s, Let):
+                depends[s.var] = depends.get(s.var, set()) | axes(s.value)
+            elif isinstance(s, For):
+                for bound in (s.start, s.stop, s.step):
+                    out.update(axes(bound))
+                depends[s.var] = axes(s.start)
+            elif isinstance(s, While):
+                out.update(axes(s.cond))
+            if not isinstance(s, Parallel):  # its loops may differ between elements anyway
+                for name in ("body", "then", "orelse"):
+                    visit(getattr(s, name, ()))
+
+    visit(kernel.body)
     return out
 
 

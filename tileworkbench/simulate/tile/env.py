@@ -84,36 +84,44 @@ class Env:
         """Stores `value`, of `dtype`, in the region for the active blocks, converted as T.copy does it: nearest-even,
         saturating for fp8. What lies past the edge of a global tensor is dropped. `keep` promises that nobody changes
         `value` later. `undefined` marks elements that were never written in `origin`."""
-        st, to = self.st, region.buffer.dtype
+        st = self.st
         if st.mask is False:
             return
+        if st.deferred is None:
+            self._land(region, value, dtype, keep, undefined, origin, None)
+            return
+        plan = self.program.region(region)
+        extents, mask = plan.sizes(st), st.mask
+        with st.opened(extents):
+            indices = plan.indices(st, extents)
+        held = value if keep else np.array(value)
+
+        def land() -> None:
+            saved, st.mask = st.mask, mask
+            self._land(region, held, dtype, True, undefined, origin, indices)
+            st.mask = saved
+
+        st.deferred.append(land)
+
+    def _land(
+        self, region: Region, value: Any, dtype: DType, keep: bool, undefined: Any, origin: str, indices: Any
+    ) -> None:
+        """The store itself; `indices` are those of the issue when it happens later."""
+        st, to = self.st, region.buffer.dtype
         slot, plan = st.slot(region.buffer, write=True), self.program.region(region)
         extents = plan.sizes(st)
         if slot.lead == 0:
             if undefined is not None and np.any(np.logical_and(undefined, self._mask(extents))):
                 raise never_written(origin, f"a store to global memory, `{region.buffer.name}`", region.loc)
             value = rounding.native(value, dtype, to) if slot.narrow else rounding.convert(value, dtype, to)
-            whole = False
         else:
             keep = keep or rounding.changes(dtype, to)
             value = rounding.convert(value, dtype, to, saturate=True)
-            whole = st.mask is True and plan.covers(st, slot, extents)
-        if whole and st.deferred is None:
-            replace(st, slot, value, keep, undefined)
-            return
-        with st.opened(extents):
-            indices = plan.indices(st, extents)
-            if st.deferred is None:
-                store(st, slot, indices, value, region.loc, undefined)
+            if st.mask is True and plan.covers(st, slot, extents):
+                replace(st, slot, value, keep, undefined)
                 return
-            mask = st.mask
-
-        def land() -> None:
-            with st.opened(extents):
-                st.mask = mask
-                store(st, slot, indices, value, region.loc, undefined)
-
-        st.deferred.append(land)
+        with st.opened(extents):
+            store(st, slot, plan.indices(st, extents) if indices is None else indices, value, region.loc, undefined)
 
     def _mask(self, extents: tuple[int, ...]) -> Any:
         mask = self.st.mask

@@ -17,9 +17,9 @@ from ...ir.kernel import Kernel
 from ...options import options
 from .affine import Affine
 from .bind import Bound, bind
-from .chunk import Box, chunks, deciding_axes, orders_grid, tile_bytes, uniform_control, waits
+from .chunk import Box, check_memory, chunks, deciding_axes, orders_grid, tile_bytes, uniform_control, waits
 from .env import Env
-from .program import Program
+from .program import Event, Program
 from .rings import Ring, Shared
 from .roles import stuck
 from .state import Budget, State
@@ -32,12 +32,13 @@ _PROGRAMS: weakref.WeakKeyDictionary[Kernel, Program] = weakref.WeakKeyDictionar
 class Run:
     """What a simulated call did. outputs: the arrays of `kernel.outputs` (of every written tensor when there are none).
 
-    unwritten: by tensor name, a mask of the elements that no block stored to (only tensors that have some)."""
+    unwritten: by tensor name, masks of the elements that no block stored to (only tensors that have some). events: with
+    `collect`, the tile operations as they ran."""
 
     outputs: tuple[np.ndarray, ...]
     unwritten: dict[str, np.ndarray]
     seconds: float
-    events: tuple[Any, ...] = field(default=())
+    events: tuple[Event, ...] = field(default=())
 
 
 def run(
@@ -62,6 +63,7 @@ def run(
             raise LaunchError(f"the grid is {tuple(reversed(grid))}", rule="extents are not negative", loc=kernel.loc)
         events: list[Any] | None = [] if collect else None
         budget = Budget(options.simulate_step_limit, options.simulate_step_limit)
+        check_memory(kernel, bound.slots, grid)
         # A barrier of the grid needs all blocks at the same statement.
         per_block = 0 if orders_grid(kernel) else tile_bytes(kernel)
         plan = list(chunks(grid, per_block, _single_axes(kernel, grid)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from ...errors import InternalError
+from ...errors import InternalError, Loc
 from ...ir.expr import Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
@@ -40,6 +42,18 @@ _WAITING: dict[type, Callable[..., Body]] = {
     If: control.compile_if,
     **roles.WAITING,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One tile operation of a chunk of blocks. `block` is the first of them, slowest axis first; times in seconds."""
+
+    op: str
+    loc: Loc | None
+    role: str
+    block: tuple[int, ...]
+    start: float
+    end: float
 
 
 class Program:
@@ -134,7 +148,12 @@ class Program:
 
         def note(st: State) -> None:
             st.ring.loc = s.loc
+            if st.events is None:
+                run(st)
+                return
+            start = time.perf_counter()
             run(st)
+            st.events.append(Event(s.name, s.loc, st.ring.role, st.origin, start, time.perf_counter()))
 
         def wait(st: State) -> Iterator[Any]:
             while (what := ready(st.env)) is not None:  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import SimulationError
 from ...ir.expr import Call, Const
+from ...ir.instr import Fence, Sync
 from ...ir.planned import Acquire, Commit, Complete, Issue, Release, Role, Turn, Wait
 from ...ir.stmt import Stmt
 from ...ops.warpgroup import WarpGroups
@@ -31,6 +32,7 @@ def compile_agents(agents: list[Any], depth: int, program: Program) -> Body:
 
     def run(st: State) -> Iterator[Any]:
         states = [_agent(st, a, program) for a in agents]
+        st.ring.shared.agents = len(agents)
         running = {n: body(s) for n, (body, s) in enumerate(zip(bodies, states, strict=True))}
         while running:
             before, waiting = st.ring.shared.ticks, {}
@@ -186,12 +188,31 @@ def compile_named_barrier(e: Call, program: Program) -> Body:
     return run
 
 
-WAITING: dict[type, Callable[..., Body]] = {Acquire: _acquire, Wait: _wait, Turn: _turn}
+def _sync(s: Sync, depth: int, program: Program) -> Body:
+    """A rendezvous of all agents of the block; inside one agent all threads are together anyway."""
+
+    def run(st: State) -> Iterator[Any]:
+        shared = st.ring.shared
+        if s.who in ("warp", "role") or shared.agents < 2:
+            return
+        barrier = shared.named("block", shared.agents)
+        mine = barrier.phase
+        if s.mode != "wait":
+            barrier.arrive(1)
+            shared.ticks += 1
+        while s.mode != "arrive" and barrier.phase == mine:
+            yield Waiting("the other roles at a block barrier", s.loc)
+
+    return run
+
+
+WAITING: dict[type, Callable[..., Body]] = {Acquire: _acquire, Wait: _wait, Turn: _turn, Sync: _sync}
 PLAIN: dict[type, Callable[..., Callable[[State], None]]] = {
     Commit: lambda s, depth, program: lambda st: st.ring.commit(st.ring.shared.states[s.channel], s.loc),
     Release: lambda s, depth, program: lambda st: st.ring.release(st.ring.shared.states[s.channel], s.loc),
     Issue: _issue,
     Complete: _complete,
+    Fence: lambda s, depth, program: lambda st: None,
 }
 
 
