@@ -1,4 +1,4 @@
-"""What the planner decides for the kernels that benchmarks judge: roles, channels, order, meetings. A change is a choice."""
+"""What the planner decides for the kernels that benchmarks judge: roles, channels, order, meetings."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def on_card(kernel, inputs, product) -> None:  # type: ignore[no-untyped-def]
     torch = pytest.importorskip("torch")
     source = emit(kernel, Target.of("sm_90a"))
     kinds = [p.dtype.name for p in kernel.params]
-    tensors = [torch.from_numpy(x.astype(np.float32)).to(getattr(torch, k)).cuda() for x, k in zip(inputs, kinds, strict=False)]
+    pairs = zip(inputs, kinds, strict=False)
+    tensors = [torch.from_numpy(x.astype(np.float32)).to(getattr(torch, k)).cuda() for x, k in pairs]
     out = torch.full(product.shape, -77, dtype=getattr(torch, kinds[-1]), device="cuda")
     Launcher([(source, nvrtc.build(source))])(*tensors, out)
     np.testing.assert_array_equal(out.double().cpu().numpy(), product)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .dtype import BOOL, INT32
 from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, binary, const
-from .linear import collect, coefficient, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
+from .linear import coefficient, collect, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
 from .node import map_children
 from .stmt import ZERO
 

@@ -1,8 +1,8 @@
 """Where the shared tiles lie: tiles that are never alive together share bytes.
 
 A tile is alive from the first to the last top-level statement of its role that touches it; a loop counts as one
-statement, so tiles of one loop never share. A tile that another role's copies fill may give its bytes to later tiles (its
-consumer has waited for everything) but takes none: its producer does not meet the role that used them before.
+statement, so tiles of one loop never share. A tile that another role's copies fill may give its bytes to later tiles
+(its consumer has waited for everything) but takes none: its producer does not meet the role that used them before.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
 
 
 def _alignment(kernel: Kernel, buffer: Buffer) -> int:
-    return max(MIN_ALIGNMENT, kernel.layouts[buffer].alignment)
+    return max(MIN_ALIGNMENT, int(kernel.layouts[buffer].alignment))
 
 
 def _bytes(kernel: Kernel, buffer: Buffer) -> int:

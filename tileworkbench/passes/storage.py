@@ -1,5 +1,5 @@
-"""Offsets of everything in shared memory: tiles where the plan put them, then the ops' scratch, then barriers; and the sum
-held against the target's limit."""
+"""Offsets of everything in shared memory: tiles where the plan put them, then the ops' scratch, then barriers; and the
+sum held against the target's limit."""
 
 from __future__ import annotations
 
