@@ -23,6 +23,8 @@ def _alloc(what: str, shape: Any, dtype: Any, space: str, attrs: tuple[tuple[str
             rule="tiles have constant shapes",
             fix="use a constant tile size and loop, or T.const / a Python value for the dimension",
         )
+    if space in ("shared", "fragment", "barrier") and builder.within("parallel") is not None:
+        raise fault(f"T.{what} inside T.Parallel", "tiles belong to the whole block", "allocate it before the loop")
     made = Buffer(builder.take_hint(space), extents, as_dtype(dtype), space, None, attrs, loc=builder.here)
     builder.emit(Alloc(made, loc=builder.here))
     builder.define(made)

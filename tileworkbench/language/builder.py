@@ -3,6 +3,7 @@ names of each staged call (activations) and what the kernel has so far."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,6 +88,7 @@ class Builder:
                 "move it into the block",
             )
         if isinstance(statement, Op):
+            self._check_place(statement)
             statement.check()
         self.statements += 1
         if self.statements > options.ir_node_limit:
@@ -96,6 +98,14 @@ class Builder:
                 "use loops (T.serial, T.unroll) instead of Python recursion, or raise the option",
             )
         self.frame.body.append(statement)
+
+    def _check_place(self, op: Op) -> None:
+        if self.within("parallel") is not None:
+            raise fault(
+                f"{describe(op)} inside T.Parallel",
+                "a parallel loop holds element statements; tile operations are done by the whole block",
+                "move it out of the loop, or write its elements",
+            )
 
     def define(self, what: Var | Buffer) -> None:
         self.frame.defined.append(what)
@@ -180,7 +190,12 @@ def kindred(value: Any) -> bool:
 
 
 def describe(statement: Stmt) -> str:
-    return f"T.{statement.name}" if isinstance(statement, Op) else type(statement).__name__.lower()
+    """A statement in the user's words: the name that was called, else the kind of statement."""
+    text = statement.loc.source_line()[statement.loc.col :] if statement.loc is not None else ""
+    called = re.match(r"[\w.]+(?=\()", text)
+    if called:
+        return f"`{called[0]}`"
+    return f"T.{statement.name}" if isinstance(statement, Op) else f"a {type(statement).__name__.lower()} statement"
 
 
 class _Stack(threading.local):

@@ -74,7 +74,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         made = ast.Call(ast.Attribute(ast.Name(MARK, ast.Load()), method, ast.Load()), [k, *args], [])
         made.lineno, made.col_offset = first.lineno, first.col_offset
         made.end_lineno, made.end_col_offset = last.end_lineno, last.end_col_offset
-        return ast.fix_missing_locations(made)
+        return made
 
     def delay(self, node: ast.expr) -> ast.expr:
         """`lambda: node`, for operands that are evaluated only when needed."""

@@ -40,6 +40,13 @@ class Loop:
     def _nested(
         self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep, outer: tuple[Var, ...]
     ) -> Iterator[tuple[Var, ...]]:
+        if self.loop_kind == "Pipelined" and builder.within("parallel") is not None:
+            raise fault(
+                "T.Pipelined inside T.Parallel",
+                "a pipeline moves tiles, a parallel loop handles elements",
+                "exchange the loops, or use T.serial",
+                loc,
+            )
         depth = len(outer)
         (start, stop, step), name = self.ranges[depth], names[depth]
         with builder.inside("for", self.loop_kind) as frame:
