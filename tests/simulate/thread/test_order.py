@@ -30,6 +30,7 @@ from tileworkbench.ir.stmt import If
 from tileworkbench.simulate.thread import RULES, run
 
 from .kernels import LANE, TX, WARP, addr, at, bar, bars, kernel, loop, put, reg, regs, shared, tensor
+from .kernels import at as at_
 
 SCHEDULES = ("eager", "latest", "random")
 S, R, Y = shared("s", 256, "int32"), regs("r", 1, "int32"), tensor("y", (64,), "int32")
@@ -203,6 +204,42 @@ def test_blocks_are_unordered():
     assert "block number 0 has written" in str(error) and "y[" in str(error)
     add = AtomicMem("add", addr(Y, 0), reg(R))
     assert go([put(R, 0, TX), add], **more)[0] == 3 * 2 * sum(range(32))
+
+
+@pytest.mark.parametrize("op", ["add", "max", "min", "xor", "exch"])
+def test_atomics_on_shared_memory(op):
+    """A histogram of four cells; the old values are those of some order of the lanes."""
+    old = regs("old", 1, "int32")
+    clear = [put(R, 0, 0), StoreMem(addr(S, TX), reg(R)), Sync("block"), put(R, 0, TX * 3 + 1)]
+    y = go(
+        [*clear, AtomicMem(op, addr(S, TX % 4), reg(R), old=reg(old)), Sync("block"), *read(TX)], buffers=(S, R, old)
+    )
+    held = [[3 * i + 1 for i in range(64) if i % 4 == cell] for cell in range(4)]
+    fold = {"add": sum, "max": max, "min": lambda v: 0, "xor": lambda v: np.bitwise_xor.reduce(v)}
+    if op == "exch":
+        assert all(int(y[cell]) in held[cell] for cell in range(4))
+    else:
+        assert y[:4].tolist() == [fold[op](v) for v in held]
+    mixed = [*clear, AtomicMem(op, addr(S, TX % 4), reg(R)), *read(TX % 4)]
+    fails(mixed, "is not ordered after the write by AtomicMem", buffers=(S, R, old))
+
+
+def test_compare_and_swap():
+    old, pair = regs("old", 1, "int32"), regs("pair", 2, "int32")
+    body = [put(pair, 0, 0), put(pair, 1, TX + 5), AtomicMem("cas", addr(Y, 0), reg(pair), old=reg(old))]
+    y = go(
+        [*body, Sync("block"), put(R, 0, at_(old, 0)), If(TX > 0, (StoreMem(addr(Y, TX), reg(R)),))],
+        buffers=(R, old, pair),
+    )
+    assert y[0] in range(5, 69) and (y[1:] == 0).sum() <= 1
+
+
+def test_memory_is_limited():
+    from tileworkbench.errors import ResourceError
+    from tileworkbench.options import options
+
+    with options(simulate_memory_limit=2**20), pytest.raises(ResourceError, match="race records"):
+        go([put(R, 0, 0), StoreMem(addr(tensor("y", (2**20,), "int32"), TX), reg(R))], out=64, shared_bytes=2**16)
 
 
 def test_last_block_reduces_behind_an_atomic():

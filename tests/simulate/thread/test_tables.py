@@ -14,8 +14,8 @@ from tileworkbench.layout.mma import mma_atoms
 from tileworkbench.layout.tma import box_offsets
 from tileworkbench.layout.wgmma import wgmma_a_fragment, wgmma_accumulator_fragment
 from tileworkbench.simulate.thread.boxes import swizzle
+from tileworkbench.simulate.thread.descriptors import descriptor_offsets
 from tileworkbench.simulate.thread.fragments import fragments, wgmma_a, wgmma_accumulator
-from tileworkbench.simulate.thread.wgmma import descriptor_offsets
 
 from .kernels import addr
 

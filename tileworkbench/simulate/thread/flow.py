@@ -15,7 +15,7 @@ from ...ir.instr import Elect
 from ...ir.planned import Role
 from ...ir.stmt import If, Stmt
 from .faults import fault
-from .memory import check_defined
+from .memory import check_defined, truth
 from .warp import Warp
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def branch(p: Program, s: If) -> Code:
     def split(w: Warp) -> Any:
         w.at = s
         check_defined(w, cond.undefined, "the condition of a branch")
-        return cond.read(w)
+        return truth(cond.read(w))
 
     if then[0] == PLAIN and other[0] == PLAIN:
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LaunchError, SimulationError, TargetError
+from ...errors import LaunchError, ResourceError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
@@ -111,6 +111,7 @@ def run(
     launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
     made = kernel.outputs if outputs is None else tuple(outputs)
     bound = _bind(launch, kernel, args, made)
+    _check_memory(launch, -(-(kernel.launch_threads or kernel.threads) // lanes))
     with np.errstate(all="ignore"):
         program = Program(kernel, lanes, ROWS)
         launch.grid = tuple(launch.evaluate(extent) for extent in kernel.grid)
@@ -170,6 +171,18 @@ def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, 
                 buffer, np.zeros(size, dtype=buffer.dtype.numpy), False, buffer in written
             )
     return bound
+
+
+def _check_memory(launch: Launch, warps: int) -> None:
+    """Race records take up to 27 bytes a unit and 20 a unit and warp."""
+    units = launch.kernel.shared_bytes + sum(x.defined.size for x in launch.tensors.values() if x.shadow is not None)
+    need, limit = units * (27 + 20 * warps), int(options.simulate_memory_limit)
+    if need > limit:
+        raise ResourceError(
+            f"the thread machine's race records of {launch.kernel.name} take up to {need} bytes",
+            rule=f"a simulated kernel may take {limit} bytes (option simulate_memory_limit)",
+            fix="use smaller tensors, the tile machine, or raise simulate_memory_limit",
+        )
 
 
 def _written(n: Any, kernel: Kernel) -> list[Buffer]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.stmt import Break, Continue, For, While
 from .flow import FLOW, PLAIN, Code
-from .memory import check_defined
+from .memory import check_defined, truth
 from .warp import Warp
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def while_loop(p: Program, s: While) -> Code:
             while _begin_trip(w, inside):
                 w.at = s
                 check_defined(w, cond.undefined, "the condition of a loop")
-                holds = cond.read(w)
+                holds = truth(cond.read(w))
                 if not isinstance(holds, np.ndarray):
                     if not holds:
                         return

@@ -183,10 +183,16 @@ def predicate(program: Program, pred: Any) -> Callable[[Warp], Any]:
 
     def holds(w: Warp) -> Any:
         check_defined(w, undefined, "a predicate")
-        got = read(w)
-        return got if isinstance(got, np.ndarray) else bool(got)
+        return truth(read(w))
 
     return holds
+
+
+def truth(value: Any) -> Any:
+    """A value as True, False or a bool mask: nonzero is true."""
+    if not isinstance(value, np.ndarray):
+        return bool(value)
+    return value if value.dtype == bool else value != 0
 
 
 def check_defined(w: Warp, undefined: Any, what: str) -> None:

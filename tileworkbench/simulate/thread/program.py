@@ -13,6 +13,7 @@ from ...ir.node import walk
 from ...ir.planned import Role
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
 from . import flow, loops, statements
+from .expressions import MAKERS
 from .flow import FLOW, PLAIN, Code, flow_body, located, plain_body
 from .memory import shared_layout
 from .values import Scope
@@ -36,7 +37,7 @@ class Program:
     def __init__(self, kernel: Kernel, lanes: int, rows: dict[type, tuple[int, Maker]]) -> None:
         self.kernel, self.lanes, self.rows = kernel, lanes, rows
         self.layout = shared_layout(kernel)
-        self.scope = Scope(lanes, wgmma_buffers(kernel))
+        self.scope = Scope(lanes, wgmma_buffers(kernel), MAKERS)
         self.statements: list[Stmt] = []
         self.maps = {m.name: m for m in kernel.maps}
         for n in walk(kernel.body):

@@ -137,8 +137,18 @@ def binary(op: str, dtype: DType) -> Binary:
         if dtype.numpy == to:
             return fn if dtype.name != "tfloat32" else lambda x, y: back(fn(x, y))
         return lambda x, y: back(fn(x.astype(to), y.astype(to)))
-    raw, wrap = _INT[op], wrap_int(dtype)
-    return lambda x, y: wrap(raw(x, y))
+    return _wrapping(_INT[op], dtype)
+
+
+def _wrapping(raw: Binary, dtype: DType) -> Binary:
+    """`raw` with Python ints wrapped to the type; written out because it is the machine's most frequent step."""
+    low, high, wrap = int(dtype.min_value()), int(dtype.max_value()), wrap_int(dtype)
+
+    def run(x: Any, y: Any) -> Any:
+        value = raw(x, y)
+        return wrap(value) if type(value) is int and not low <= value <= high else value
+
+    return run
 
 
 @cache

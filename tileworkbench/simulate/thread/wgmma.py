@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.instr import Desc, Reg, Wgmma, WgmmaFence
+from ...ir.instr import Reg, Wgmma, WgmmaFence
 from .block import Work
-from .boxes import SWIZZLE_MASK, swizzle
+from .descriptors import operand
 from .faults import fault
 from .fragments import shape_of, wgmma_a, wgmma_accumulator
 from .groups import GroupWork, add
@@ -30,66 +30,6 @@ from .warp import Blocked, RegFile, Warp
 
 Array = Any
 GROUP = 4
-
-
-def descriptor_offsets(d: Desc, mn: int, k: int, item: int) -> Array:
-    """(mn, k) bytes from the start address before the address swizzle.
-
-    K-major: rows of one swizzle span, groups of 8 rows `stride` apart; without a swizzle core matrices of 8 × 16 bytes,
-    `leading` apart along k and `stride` apart along mn. MN-major: runs of one span along mn, `leading` apart; 8 of them
-    one below the other along k, then `stride` (without a swizzle `stride` along mn and `leading` along k)."""
-    row, column = np.indices((mn, k), dtype=np.int64)
-    span = d.swizzle or 16
-    if d.major == "k":
-        inside = column * item
-        place = row // 8 * d.stride + row % 8 * span
-        return place + inside if d.swizzle else place + inside // 16 * d.leading + inside % 16
-    along, run = (d.leading, d.stride) if d.swizzle else (d.stride, d.leading)
-    inside = row * item
-    return inside // span * along + inside % span + column % 8 * span + column // 8 * run
-
-
-@dataclass(slots=True, eq=False)
-class Operand:
-    """A shared operand of one instruction: elements' bytes relative to the descriptor's start."""
-
-    desc: Desc
-    rows: int
-    columns: int
-    item: int
-    start: Callable[[Warp], int]
-    offsets: Array
-
-    def addresses(self, w: Warp) -> Array:
-        """Shared byte of each element, checked against the buffer."""
-        base = self.start(w)
-        at = swizzle(base + self.offsets, self.desc.swizzle)
-        layout, buffer = w.block.program.layout, self.desc.addr.buffer
-        low, size = layout.offsets[buffer], layout.sizes[buffer]
-        if int(at.min()) < low or int(at.max()) + self.item > low + size:
-            raise fault(
-                w,
-                "bounds",
-                f"the descriptor reads from byte {int(at.min())} to {int(at.max())}, outside of {buffer.name}",
-                rule="a descriptor stays inside its buffer",
-            )
-        return at
-
-
-def _operand(p: Program, d: Desc, mn: int, k: int) -> Operand:
-    item, buffer = d.addr.buffer.dtype.bytes, d.addr.buffer
-    if d.swizzle not in SWIZZLE_MASK or d.major not in ("k", "mn") or (d.major == "mn" and item != 2):
-        raise InternalError(f"no descriptor with swizzle {d.swizzle} and major {d.major} of {item}-byte elements")
-    offset, first = p.scope.value(d.addr.offset), p.layout.offsets[buffer]
-
-    def start(w: Warp) -> int:
-        check_defined(w, offset.undefined, "the descriptor's address")
-        at = first + uniform(w, offset.read(w), "the descriptor's address") * item
-        if at % 16:
-            raise fault(w, "alignment", f"a descriptor at shared byte {at}", rule="descriptors count in 16 bytes")
-        return at
-
-    return Operand(d, mn, k, item, start, descriptor_offsets(d, mn, k, item))
 
 
 @dataclass(slots=True, eq=False)
@@ -156,7 +96,7 @@ class _Plan:
 
     def __init__(self, p: Program, s: Wgmma, n: int, k: int) -> None:
         self.s, self.n, self.k, self.number = s, n, k, p.number(s)
-        self.b = _operand(p, s.b, n, k)
+        self.b = operand(p, s.b, n, k)
         self.zero = p.scope.value(s.zero)
         self.d_slot, self.d_start = p.scope.register(s.d.buffer), p.scope.value(s.d.start).read
         self.acc, self.table = s.d.buffer.dtype, wgmma_accumulator(n)
@@ -168,7 +108,7 @@ class _Plan:
             if self.a_count != self.a_table.flat.shape[0]:
                 raise InternalError(f"{s.atom} with {self.a_count} A registers", loc=s.loc)
         else:
-            self.a, self.a_type = _operand(p, s.a, 64, k), s.a.addr.buffer.dtype
+            self.a, self.a_type = operand(p, s.a, 64, k), s.a.addr.buffer.dtype
         self.b_type = s.b.addr.buffer.dtype
 
     def part(self, w: Warp) -> _Part:
@@ -266,7 +206,7 @@ class _Plan:
         queue.append(work)
         for w, part in zip(warps, parts, strict=True):
             self._enter(w, part, [units for units, _ in reads], work)
-        for units, operand in reads:
+        for units, read in reads:
             known = block.shared.defined[units]
             if not known.all():
                 raise fault(
@@ -275,7 +215,7 @@ class _Plan:
                     f"{block.shared.shadow.label(int(units[~known][0]))} was never written",
                     at=self.s,
                     rule="all elements of a matrix operand are defined",
-                    fix=f"fill {operand.desc.addr.buffer.name}",
+                    fix=f"fill {read.desc.addr.buffer.name}",
                 )
         block.submit(work)
 
