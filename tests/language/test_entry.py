@@ -332,3 +332,42 @@ def test_repr_is_the_text():
     assert repr(main).splitlines()[0] == "@T.prim_func" and "A[0] = 1" in repr(main)
     with pytest.raises(LanguageError, match="not a callable"):
         main(np.zeros(4))
+
+
+def test_a_function_may_launch_one_kernel_after_another():
+    @T.macro
+    def split(A, partial):
+        with T.Kernel(4, threads=64) as bx:
+            T.use_swizzle(2)
+            for i in T.Parallel(16):
+                partial[bx, i] = A[bx * 16 + i] * 2
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), B: T.Tensor((16,), "float32")):
+        partial = T.alloc_global((4, 16), "float32")
+        split(A, partial)
+        with T.Kernel(1, threads=32) as bx:
+            for i in T.Parallel(16):
+                B[i] = partial[0, i] + partial[1, i]
+
+    first, second = main.kernels
+    assert first.params is second.params or first.params == second.params
+    assert [p.name for p in first.params] == ["A", "B", "partial"] and first.attrs["workspaces"] == (2,)
+    assert (first.name, second.name, first.threads, second.threads) == ("main", "main_1", 64, 32)
+    assert first.attrs["swizzle"] == (2, "row") and "swizzle" not in second.attrs
+    with pytest.raises(LanguageError, match="launches 2 kernels"):
+        main.kernel
+    assert T.read_all(main) == main.kernels
+
+
+def test_storage_that_may_stand_for_another_dtype():
+    def main(A, B):
+        A: T.Tensor[[4], "tfloat32"]
+        B: T.Tensor[[4], "bool"]
+        with T.Kernel(1) as bx:
+            T.clear(A)
+
+    kernel = eager.elaborate(main, {"A": np.zeros(4, np.float32), "B": np.zeros(4, np.uint8)})
+    assert [p.dtype.name for p in kernel.params] == ["tfloat32", "bool"]
+    with pytest.raises(LaunchError, match="`A` has dtype float64"):
+        eager.elaborate(main, {"A": np.zeros(4), "B": np.zeros(4, np.bool_)})

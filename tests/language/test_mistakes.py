@@ -101,7 +101,7 @@ IN_BODY = [
     ("reduce shape", "«T.reduce_sum(A, A, dim=1)»", "shape", "the result has shape (64,) or (64, 1)"),
     ("reduce dim", "«T.reduce_sum(A, I, dim=2)»", "shape", "dim is -2 … 1"),
     ("return in loop", "for i in range(3):\n    «return»", "language", "`return` inside a loop"),
-    ("second kernel", "with «T.Kernel(4)»:\n    pass", "language", "launches one kernel"),
+    ("second kernel", "with «T.Kernel(4)»:\n    pass", "language", "T.Kernel inside T.Kernel"),
     ("with number", "with «3»:\n    pass", "language", "`with` on a int"),
     ("no with", "«T.Kernel(4)»", "language", "it opens a block"),
     ("assert buffer", "«assert A»", "language", "a condition is a scalar"),

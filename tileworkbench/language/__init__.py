@@ -193,7 +193,7 @@ from .mathfns import (
 )
 from .missing import unknown as _unknown
 from .persistent import Persistent
-from .prim import PrimFunc, prim_func, read
+from .prim import PrimFunc, prim_func, read, read_all
 from .surface import Var, inline, macro, meta_class
 from .tensor import Buffer_ as Buffer
 from .tensor import (

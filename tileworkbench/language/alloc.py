@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import LanguageError, ShapeError
+from ..errors import ShapeError
 from ..ir.expr import Buffer, Expr, Load, as_expr, cast
 from ..ir.stmt import ZERO, Alloc, Store
 from .builder import require
@@ -84,9 +84,14 @@ def alloc_buffer(shape: Any, dtype: Any = "float32", scope: str = "global") -> B
 
 
 def alloc_global(shape: Any, dtype: Any) -> Buffer:
-    """A workspace in global memory, allocated with the launch."""
-    raise LanguageError(
-        "T.alloc_global",
-        rule="workspaces need an allocation at launch, which is not built yet",
-        fix="pass the workspace as a tensor parameter",
+    """A workspace in global memory that the launcher allocates: the last parameters, listed in attrs["workspaces"]."""
+    builder = require("T.alloc_global")
+    made = Buffer(
+        builder.take_hint("workspace"),
+        as_shape(shape, "T.alloc_global"),
+        as_dtype(dtype),
+        attrs=(("workspace", True),),
+        loc=builder.here,
     )
+    builder.workspaces.append(made)
+    return made

@@ -62,10 +62,12 @@ class Builder:
         self.dead: dict[Var | Buffer, str] = {}
         self.lets: dict[Var, Expr] = {}  # lets of index arithmetic: no loads, so their values never change
         self.statements = 0
-        self.launch: Any = None  # set by T.Kernel
+        self.launch: Any = None  # the open T.Kernel
+        self.launches: list[Any] = []  # all of them, in order
         self.table: Any = None  # the parameters
         self.params: list[Buffer | Var] = []
         self.empties: list[Buffer] = []
+        self.workspaces: list[Buffer] = []
         self.returned: Any = None
         self.attrs: dict[str, Any] = {}
 

@@ -12,8 +12,9 @@ from ..ir.dtype import DType, dtype
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
 from .faults import fault
-from .parameters import is_array, untyped
-from .prim import finish, run
+from .finish import finish, single
+from .parameters import is_array
+from .prim import run
 from .regions import show
 
 
@@ -112,17 +113,23 @@ def elaborate(
 ) -> Kernel:
     """The kernel for these arguments, by parameter name: tensors as anything with `shape`, `dtype` (and `strides` in
     elements where they matter), other values as they are; `config` adds compile-time values and T.const values."""
+    return single(elaborate_all(fn, args, config, outer))
+
+
+def elaborate_all(
+    fn: Callable[..., Any],
+    args: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    outer: Mapping[str, Any] | None = None,
+) -> tuple[Kernel, ...]:
+    """The kernels that an eager function launches for these arguments, in order; they share their parameters."""
     given = {**args, **(config or {})}
     found = signature(fn, given, outer)
-    builder = run(fn, outer or {}, "eager", given, 2, constants(found, given))
-    missing = next(iter(builder.table.undeclared.values()), None)
-    if missing is not None:
-        raise untyped(missing)
-    kernel = finish(builder)
-    for param in kernel.params:
+    kernels = finish(run(fn, outer or {}, "eager", given, 2, constants(found, given)))
+    for param in kernels[0].params:
         if isinstance(param, Buffer) and is_array(given.get(param.name)):
             _check_tensor(param, given[param.name])
-    return kernel
+    return kernels
 
 
 def constants(found: Signature, given: Mapping[str, Any]) -> dict[str, int]:
@@ -205,7 +212,16 @@ def _check_tensor(param: Buffer, array: Any) -> None:
             loc=param.loc,
         )
     have = dtype(array.dtype)
-    if have is not param.dtype and {have.kind, param.dtype.kind} != {"bool", "uint"}:
+    if not holds(have, param.dtype):
         raise LaunchError(
             f"`{param.name}` has dtype {have}", rule=f"it is declared as {param.dtype}", fix="convert it", loc=param.loc
         )
+
+
+def holds(have: DType, want: DType) -> bool:
+    """Whether an array of dtype `have` may stand for a parameter of dtype `want`: the same storage read another way."""
+    if have is want:
+        return True
+    families = ({"tfloat32", "float32"}, {"bool", "uint8", "int8"})
+    eight_bits = have.is_float and want.is_float and have.bits == want.bits == 8
+    return eight_bits or any({have.name, want.name} <= names for names in families)

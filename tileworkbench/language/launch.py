@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Loc, ResourceError, ShapeError
@@ -28,6 +28,7 @@ class Launch:
     thread_vars: tuple[Var, ...] = ()
     body: tuple[Any, ...] = ()
     loc: Loc | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
     launch_kind: str = "Kernel"
 
     def run(
@@ -38,9 +39,9 @@ class Launch:
             return
         if builder.launch is not None:
             raise fault(
-                "a second T.Kernel in one function",
-                "a function launches one kernel; sequences of launches are not built yet",
-                "make two functions and call them one after the other",
+                "T.Kernel inside T.Kernel",
+                "launches follow one another; a block launches nothing",
+                "close the first block before the second",
                 loc,
             )
         count = len(self.grid)
@@ -52,6 +53,8 @@ class Launch:
                 loc,
             )
         builder.launch, self.loc = self, loc
+        builder.launches.append(self)
+        common, builder.attrs = builder.attrs, {}
         self._make_indices(builder, names)
         with builder.inside("kernel") as frame:
             frame.defined.extend((*self.block_vars, *self.thread_vars))
@@ -59,7 +62,8 @@ class Launch:
             for name, var in zip(given, self.block_vars, strict=False):
                 keep(builder, name, var)
             yield self.block_vars[0] if isinstance(names, str) and count == 1 else self.block_vars
-        self.body = tuple(frame.body)
+        self.body, self.attrs = tuple(frame.body), builder.attrs
+        builder.launch, builder.attrs = None, common
 
     def _make_indices(self, builder: Builder, names: str | tuple[str, ...]) -> None:
         words = names if isinstance(names, tuple) and names else ("bx", "by", "bz")

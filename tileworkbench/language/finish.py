@@ -1,0 +1,123 @@
+"""From a finished trace to ir.Kernel: parameters, outputs, workspaces, and one kernel for each T.Kernel block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Loc, TileError
+from ..ir.expr import Buffer, Expr, Var
+from ..ir.kernel import Kernel
+from .builder import Builder
+from .faults import fault, settle
+from .launch import Launch
+from .parameters import untyped
+from .scopes import check_scopes
+
+
+def finish(builder: Builder) -> tuple[Kernel, ...]:
+    """The kernels of a finished trace, in launch order, all with the same parameters; what is wrong with the function
+    as a whole is placed at the `def`."""
+    node, source = builder.table.source.node, builder.table.source
+    header = source.span(node.lineno, node.col_offset, node.lineno, node.col_offset + len("def"))
+    try:
+        return _finished(builder, header)
+    except TileError as error:
+        raise settle(error.at(header)) from None
+
+
+def _finished(builder: Builder, header: Loc) -> tuple[Kernel, ...]:
+    table = builder.table
+    for missing in table.undeclared.values():
+        raise untyped(missing)
+    if not builder.launches:
+        raise fault(
+            f"`{builder.name}` has no `with T.Kernel(...)`",
+            "a kernel's body stands in a T.Kernel block",
+            "wrap the body in `with T.Kernel(...) as ...:`",
+        )
+    params = table.ordered(list(table.signature.parameters))
+    outputs = output_places(builder, len(params))
+    every = (*params, *builder.empties, *builder.workspaces)
+    first = len(every) - len(builder.workspaces)
+    spaces = {"workspaces": tuple(range(first, len(every)))} if builder.workspaces else {}
+    made = []
+    for number, launch in enumerate(builder.launches):
+        attrs = {**builder.attrs, **launch.attrs, **spaces}
+        name = builder.name if number == 0 else f"{builder.name}_{number}"
+        made.append(one_kernel(name, every, launch, outputs, attrs, table.defaults, header))
+    return tuple(made)
+
+
+def one_kernel(
+    name: str,
+    params: tuple[Buffer | Var, ...],
+    launch: Launch,
+    outputs: tuple[int, ...],
+    attrs: dict[str, Any],
+    defaults: Mapping[Var, Any],
+    header: Loc,
+) -> Kernel:
+    """The ir.Kernel of one T.Kernel block."""
+    kernel = Kernel(
+        name=name,
+        params=params,
+        grid=launch.grid,
+        block_vars=launch.block_vars,
+        threads=math.prod(launch.thread_shape),
+        body=launch.body,
+        thread_vars=launch.thread_vars,
+        thread_shape=launch.thread_shape,
+        outputs=outputs,
+        defaults=dict(defaults),
+        attrs={**attrs, "prelude": launch.prelude} if launch.prelude else attrs,
+        cluster=launch.cluster,
+        loc=header,
+    )
+    check_scopes(kernel)
+    return kernel
+
+
+def single(kernels: tuple[Kernel, ...]) -> Kernel:
+    """The only kernel of a function; LanguageError when it launches several."""
+    if len(kernels) > 1:
+        raise fault(
+            f"`{kernels[0].name}` launches {len(kernels)} kernels",
+            "one compiled kernel is one launch; sequences of launches are not built yet",
+            "make a function for each T.Kernel block and call them one after the other",
+            kernels[0].loc,
+        )
+    return kernels[0]
+
+
+def output_places(builder: Builder, first: int) -> tuple[int, ...]:
+    """Indices of the returned T.empty tensors among the parameters, in the order of the return."""
+    returned = builder.returned
+    values = () if returned is None else tuple(returned) if isinstance(returned, list | tuple) else (returned,)
+    places = []
+    for value in values:
+        match = [n for n, e in enumerate(builder.empties) if e is value]
+        if not match:
+            what = (
+                f"`{value.name}`"
+                if isinstance(value, Buffer | Var)
+                else "an expression"
+                if isinstance(value, Expr)
+                else repr(value)
+            )
+            raise fault(
+                f"`{builder.name}` returns {what}",
+                "a kernel returns the tensors that it made by T.empty"
+                if builder.style == "eager"
+                else "a T.prim_func returns nothing; its outputs are parameters",
+                "return a T.empty tensor" if builder.style == "eager" else "name the output in out_idx",
+            )
+        places.append(first + match[0])
+    if len(places) != len(builder.empties):
+        raise fault(
+            f"`{builder.name}` makes {len(builder.empties)} T.empty tensors and returns {len(places)}",
+            "all T.empty tensors are returned",
+            "return each of them once",
+        )
+    return tuple(places)
