@@ -102,6 +102,7 @@ from .barrier import (
 )
 from .debug import device_assert, evaluate, print
 from .dtypes import NAMES as _DTYPES
+from .dtypes import UNBUILT as _UNBUILT
 from .dtypes import dtype
 from .elements import all_of, any_of, atomic_addx2, atomic_addx4, index_to_coordinates, transpose
 from .launch import (
@@ -258,6 +259,7 @@ from .warp import (
 )
 
 globals().update(_DTYPES)
+globals().update(_UNBUILT)
 
 
 def __getattr__(name: str) -> Any:

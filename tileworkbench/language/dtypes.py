@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import TileError
+from ..errors import TargetError, TileError
 from ..ir.dtype import DTYPES, DType
 from ..ir.dtype import dtype as to_dtype
 from ..ir.expr import Buffer, Expr, Load, as_expr, cast
@@ -82,23 +82,60 @@ def as_dtype(value: Any) -> DType:
 
 NAMES: dict[str, dtype] = {name: dtype(name) for name in DTYPES if name != "handle"}
 NAMES |= {alias: dtype(alias) for alias in ("half", "float", "double", "short", "int", "uint", "long", "float8_e4m3")}
-# Element types that exist in the language but have no storage here yet.
-UNSUPPORTED = (
-    "int4",
-    "uint4",
-    "int1",
-    "uint1",
-    "float4_e2m1fn",
-    "float4_e2m1_unpacked",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3b11fnuz",
-)
+# Element types that exist in the language but have no storage here yet, with their bits.
+_UNBUILT = {
+    "int1": 1,
+    "uint1": 1,
+    "int2": 2,
+    "uint2": 2,
+    "int4": 4,
+    "uint4": 4,
+    "float4_e2m1fn": 4,
+    "float4_e2m1_unpacked": 8,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+    "float8_e3m4": 8,
+    "float8_e4m3b11fnuz": 8,
+}
 
 
-def __getattr__(name: str) -> dtype:
+class UnbuiltDtype:
+    """A data type that can be named and compared; using it for a tile or a value is a TargetError."""
+
+    lanes = 1
+
+    def __init__(self, name: str, bits: int) -> None:
+        self.name, self.bits = name, bits
+
+    @property
+    def __dtype__(self) -> DType:
+        raise TargetError(
+            f"T.{self.name}",
+            rule="it needs elements narrower than a byte, or a format, that have no storage here yet",
+            fix="use int8 or an fp8 type, packed by hand",
+        )
+
+    def __call__(self, value: Any) -> Expr:
+        return cast(as_expr(value), self.__dtype__)
+
+    def __eq__(self, other: object) -> bool:
+        return str(other) == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+UNBUILT = {name: UnbuiltDtype(name, bits) for name, bits in _UNBUILT.items()}
+
+
+def __getattr__(name: str) -> dtype | UnbuiltDtype:
     """`T.dtypes.float16`."""
-    if name in NAMES:
-        return NAMES[name]
+    if name in NAMES or name in UNBUILT:
+        return NAMES.get(name) or UNBUILT[name]
     raise AttributeError(name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..errors import LanguageError, TargetError
-from .dtypes import NAMES, UNSUPPORTED
+from .dtypes import NAMES, UNBUILT
 from .faults import nearest
 
 _NEEDS = {
@@ -56,15 +56,9 @@ def unknown(name: str, known: Iterable[str]) -> Exception:
         if name in names.split():
             return TargetError(f"T.{name}", rule=f"it needs {needs}", fix="write it with the operations that exist")
     vector = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
-    if vector and vector[1] in NAMES:
+    if vector and (vector[1] in NAMES or vector[1] in UNBUILT):
         return TargetError(
             f"T.{name}", rule="values hold one element; vectors are not built yet", fix="loop with T.vectorized"
-        )
-    if name in UNSUPPORTED or name.split("x")[0] in UNSUPPORTED:
-        return TargetError(
-            f"T.{name}",
-            rule="elements narrower than a byte, and this format, have no storage yet",
-            fix="use fp8 or int8",
         )
     public = [n for n in known if not n.startswith("_")]
     return UnknownName(f"T.{name} does not exist", rule="", fix=nearest(name, public, "see dir(T)"))
