@@ -351,7 +351,7 @@ def casts(f: Frame) -> Rows:
         out.append(I.LoadMem(run(r), addr(f.tensor(r.dtype), THREAD)))
         for to in CAST_TYPES:
             for saturate in (False, True):
-                if to == source or (saturate and to == "bool"):
+                if to == source or (saturate and not to.startswith(("float8", "int"))):
                     continue
                 d = f.reg(1, DTYPES[to])
                 out.append(Store(d, (const(0),), Cast(Load(r, (const(0),)), dtype=d.dtype, saturate=saturate)))
@@ -362,12 +362,12 @@ def casts(f: Frame) -> Rows:
 def calls(f: Frame, table: dict[str, tuple[str, str]]) -> Rows:
     """Every function of a dialect's table, on every type it has text for."""
     out: Rows = []
-    for dtype in (FLOAT32, F64, FLOAT16, BF16):
+    for dtype, only in ((FLOAT32, None), (F64, None), (FLOAT16, HALVES)):
         r = f.reg(3, dtype)
         out += [I.LoadMem(run(r, i, 1), addr(f.tensor(dtype), THREAD)) for i in range(3)]
         for fn, texts in table.items():
             text = texts[1 if dtype is F64 else 0]
-            if not text or fn in INTEGER:
+            if not text or fn in INTEGER or (only and fn not in only):
                 continue
             args = tuple(Load(r, (const(i),)) for i in range(3) if f"{{{i}}}" in text)
             if fn == "ldexp":
@@ -382,6 +382,7 @@ def calls(f: Frame, table: dict[str, tuple[str, str]]) -> Rows:
     return out
 
 
+HALVES = ("exp2", "fma", "isnan", "ldexp", "max")  # through float all alike
 INTEGER = ("popcount", "clz", "ffs")
 SPECIALS = ("thread", "role_thread", "lane", "warp", "grid_x", "grid_y", "grid_z")
 

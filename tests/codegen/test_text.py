@@ -101,7 +101,7 @@ def _digest() -> str:
 def test_text_is_the_same_in_every_process() -> None:
     code = "from tests.codegen.test_text import _digest; print(_digest())"
     seen = {_digest()}
-    for seed in ("0", "1", "4242"):
+    for seed in ("1", "4242"):
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
                               env={**os.environ, "PYTHONHASHSEED": seed})  # fmt: skip
         seen.add(done.stdout.strip())

@@ -18,6 +18,7 @@ from ..ir.node import walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Stmt
 from ..target.target import Target
+from .access import tensor_access
 from .c_expr import PRIMARY, UNARY, ExprPrinter, Text
 from .dialect import Dialect
 from .names import Names, comment, mangle
@@ -39,6 +40,7 @@ class Printer(ExprPrinter, Dialect):
         self.role_first_warp = 0
         self.role_warps: int | None = None  # None outside of roles
         self.declared: set[Buffer] = set()
+        self.access = tensor_access(kernel)
         self.launch_threads = kernel.launch_threads or kernel.threads
         self.pointed: set[Buffer] = set()  # shared buffers that the body reaches by pointer
         self.mentioned: set[Var] = set()  # variables that text mentions besides those of the body
@@ -247,23 +249,25 @@ class Printer(ExprPrinter, Dialect):
     # --- the whole ----------------------------------------------------------------------------------------------------
     def declare_private(self, stmts: tuple[Stmt, ...]) -> None:
         """Declares the private buffers that `stmts` mention and that are declared nowhere yet."""
-        own = {n for n in walk(stmts) if isinstance(n, Buffer) and n.space in PRIVATE}
-        within = {n.buffer for n in walk(stmts) if isinstance(n, Alloc)}
+        nodes = tuple(walk(stmts))
+        own = dict.fromkeys(n for n in nodes if isinstance(n, Buffer) and n.space in PRIVATE)
+        within = {n.buffer for n in nodes if isinstance(n, Alloc)}
         order = {b: i for i, b in enumerate(self.kernel.buffers)}
-        unlisted = [b for b in walk(stmts) if isinstance(b, Buffer) and b in own and b not in order]
-        self.declare(sorted((b for b in own - within if b in order), key=order.__getitem__))
-        self.declare(b for b in dict.fromkeys(unlisted) if b not in within)
+        self.declare(sorted((b for b in own if b not in within), key=lambda b: order.get(b, len(order))))
 
     def declare_common(self, stmts: tuple[Stmt, ...]) -> None:
-        """Declares what more than one part of the body mentions; a role declares the rest itself."""
-        parts = [{n for n in walk(s) if isinstance(n, Buffer) and n.space in PRIVATE} for s in stmts]
-        roles = [isinstance(s, Role) for s in stmts]
-        seen = [b for b in self.kernel.buffers if b.space in PRIVATE]
-        users = {b: [i for i, part in enumerate(parts) if b in part] for b in seen}
-        self.declare(b for b in seen if len(users[b]) > 1 or (users[b] and not roles[users[b][0]]))
+        """Declares what more than one role mentions, or what is mentioned outside of roles."""
+        users: dict[Buffer, list[Stmt]] = {}
+        allocated: set[Buffer] = set()
+        for s in stmts:
+            for n in dict.fromkeys(walk(s)):
+                if isinstance(n, Buffer) and n.space in PRIVATE:
+                    users.setdefault(n, []).append(s)
+                elif isinstance(n, Alloc):
+                    allocated.add(n.buffer)
+        common = [b for b, by in users.items() if len(by) > 1 or not isinstance(by[0], Role)]
+        order = {b: i for i, b in enumerate(self.kernel.buffers)}
+        self.declare(sorted((b for b in common if b not in allocated), key=lambda b: order.get(b, len(order))))
 
     def functions_text(self) -> list[str]:
         return list(self._made.values())
-
-    def is_role(self, s: Stmt) -> bool:
-        return isinstance(s, Role)

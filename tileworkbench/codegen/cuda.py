@@ -50,6 +50,8 @@ class CudaPrinter(Printer):
 
     def role_begins(self, body: tuple[Stmt, ...]) -> None:
         # A wait may stand before the wgmma that it waits for, in the loop's text.
+        if not self.target.has("wgmma"):
+            return
         self.accumulators = dict.fromkeys(s.d.buffer for s in walk(body) if isinstance(s, Wgmma))
 
     def widest(self, buffer: Buffer) -> int:

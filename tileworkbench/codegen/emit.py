@@ -10,7 +10,6 @@ from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel, TmaMap
 from ..ir.node import walk
 from ..target.target import Target
-from .access import tensor_access
 from .c_family import Printer
 from .cuda import CudaPrinter
 from .frame import arguments, compose
@@ -35,7 +34,7 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
     shown = p.shown
     chosen = {**kernel.attrs.get("build", {}), **(options or {})}
     return Source(
-        text=text, entry=p.entry, dialect=target.dialect, arch=target.build_arch, params=_params(kernel, shown),
+        text=text, entry=p.entry, dialect=target.dialect, arch=target.build_arch, params=_params(p),
         args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid), threads=p.launch_threads,
         shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
         facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed), line_map=line_map,
@@ -43,10 +42,10 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
     )  # fmt: skip
 
 
-def _params(kernel: Kernel, shown: Mapping[Any, str]) -> tuple[TensorParam | ScalarParam, ...]:
-    access = tensor_access(kernel)
+def _params(p: Printer) -> tuple[TensorParam | ScalarParam, ...]:
     return tuple(
-        _tensor(q, access[q], shown) if isinstance(q, Buffer) else _scalar(kernel, q, shown) for q in kernel.params
+        _tensor(q, p.access[q], p.shown) if isinstance(q, Buffer) else _scalar(p.kernel, q, p.shown)
+        for q in p.kernel.params
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from ..errors import Loc
 from ..ir.expr import Buffer
 from ..ir.node import walk
-from .access import tensor_access
 from .c_family import Printer
 from .scalar import ctype
 from .source import KernelArg
@@ -22,7 +21,6 @@ def compose(p: Printer) -> tuple[str, tuple[Loc | None, ...]]:
     w.loc = kernel.loc
     with w.more("}"):
         p.declare_common(kernel.body)
-        p.declare_private(tuple(s for s in kernel.body if not p.is_role(s)))
         p.body(kernel.body)
     body, body_locs = w.lines, w.locs
     head = ["  " + line for line in _prologue(p)]
@@ -84,10 +82,9 @@ def _thread_axis(step: int, extent: int, threads: int) -> str:
 
 def parameters(p: Printer) -> list[str]:
     """The C parameters, in the order of `arguments`."""
-    access = tensor_access(p.kernel)
     restrict = " __restrict__" if p.kernel.attrs.get("restrict", True) else ""
     pointers = [
-        f"{'const ' if access[t] == 'r' else ''}{ctype(t.dtype)}*{restrict} {p.names[t]}" for t in p.kernel.tensors
+        f"{'const ' if p.access[t] == 'r' else ''}{ctype(t.dtype)}*{restrict} {p.names[t]}" for t in p.kernel.tensors
     ]
     scalars = [f"const {ctype(v.dtype)} {p.names[v]}" for v in (*p.kernel.symbols(), *p.kernel.scalars)]
     return [*pointers, *scalars, *(p.map_parameter(name) for name in p.map_names.values())]
