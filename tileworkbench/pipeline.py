@@ -11,6 +11,7 @@ from .ir.kernel import Kernel
 from .ir.node import walk
 from .ir.stmt import For
 from .passes.barriers import barriers
+from .passes.canonicalise import canonicalise
 from .passes.facts import assume
 from .passes.layouts import layouts
 from .passes.lower import lower
@@ -28,6 +29,7 @@ Pass = Callable[[Kernel, Target], Kernel]
 
 PASSES: tuple[tuple[str, Pass, str], ...] = (
     ("check", check_ops, "the user's mistakes, before any rewrite blurs the lines"),
+    ("canonicalise", canonicalise, "one spelling before anyone asks an op"),
     ("assume", assume, "the facts of this variant: everything later may count on them"),
     ("raster", raster, "block order; everything later sees only the renamed block indices"),
     ("select", select, "ranked implementations of every op: roles and layouts depend on them"),

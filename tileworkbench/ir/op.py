@@ -89,6 +89,10 @@ class Op(Stmt):
     def check(self) -> None:
         """Raises a located TileError when the operands do not fit one another (target-independent)."""
 
+    def canonical(self) -> tuple[Stmt, ...]:
+        """The simpler statements that this op stands for; the op alone when there are none."""
+        return (self,)
+
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         """Ranked implementations on a role of `warps` warps; `facts` answers bounds and divisibility."""
         raise InternalError(f"{self.name} has no implementations")

@@ -8,11 +8,12 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.arith import Facts
-from ..ir.dtype import DType
+from ..ir.dtype import INT32, DType
 from ..ir.expr import Buffer, Expr, Special, Value, Var, as_expr, compare, const, logical
 from ..ir.instr import Addr, Bar, Elect, Reg
 from ..ir.kernel import Assumed, TmaMap
 from ..ir.stmt import ZERO, Stmt
+from ..ir.uniform import Uniformity
 from ..target import Target
 
 
@@ -35,6 +36,12 @@ class Context:
     names: dict[str, int] = field(default_factory=dict)
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
+    flat: set[Var] = field(default_factory=set)  # loop variables that are constants once loops are unrolled
+    uniform: Uniformity | None = None
+    flow: str = "block"  # the widest scope whose threads all come here
+    block_threads: int = 0  # threads of the whole block
+    own_reads: frozenset[Buffer] = frozenset()  # global tensors that the kernel reads as well as writes
+    present: int = 0  # threads of this role that exist
 
     @property
     def threads(self) -> int:
@@ -50,8 +57,8 @@ class Context:
         self.names[base] = n + 1
         return base if n == 0 else f"{base}_{n}"
 
-    def var(self, base: str) -> Var:
-        return Var(self.name(base))
+    def var(self, base: str, dtype: DType = INT32) -> Var:
+        return Var(self.name(base), dtype)
 
     def registers(self, base: str, count: int, dtype: DType) -> Buffer:
         """New registers of each thread: `count` elements of `dtype`."""

@@ -15,6 +15,9 @@ from ..ir.stmt import Region, Stmt
 from ..target import Target
 from .context import Context
 from .copies import cp_async, tma, vector
+from .copies.pairs import as_parallel
+from .private import SPACES as PRIVATE
+from .private import each_thread
 
 WANTED = {"tma": "tma", "cp_async": "cp.async", "async": "cp.async", "sync": "vector"}
 
@@ -52,6 +55,12 @@ class Copy(Op):
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
         return f"T.copy({show.like(self.src, self.dst)}, {show.like(self.dst, self.src)}{hints})"
+
+    def canonical(self) -> tuple[Stmt, ...]:
+        if self.src.buffer.space not in PRIVATE and self.dst.buffer.space not in PRIVATE:
+            return (self,)
+        p = as_parallel(self)
+        return each_thread(p.vars, p.extents, p.body, self.loc)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found: list[Impl | Refusal] = [tma.tma_impl(self, facts, target), cp_async.cp_async_impl(self, facts, target)]

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_scope
 from typing import Any
 
-from ..errors import InternalError
+from ..errors import InternalError, LanguageError
 from ..ir.arith import substitute
-from ..ir.expr import Buffer, Const, Expr, Load, Select, Value, Var, as_expr, cast, const, logical, logical_not
+from ..ir.expr import (
+    Binary,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Value,
+    Var,
+    as_expr,
+    cast,
+    compare,
+    const,
+    logical,
+    logical_not,
+)
 from ..ir.instr import AtomicMem, LoadMem, StoreMem
-from ..ir.node import map_children, replace
-from ..ir.stmt import ONE, ZERO, Break, Continue, Eval, For, If, Let, Stmt, Store, While
+from ..ir.node import map_children, replace, walk
+from ..ir.stmt import ONE, ZERO, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
+from ..ir.uniform import rank
 from ..layout import Distribution
+from . import intrinsics, private
 from .context import Context, run
 from .loops import Nest, Use, require_fit
 
@@ -46,6 +65,7 @@ def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tu
     nest = Nest.of(loop_vars, extents, body)
     digits = tuple(ctx.var("r") for _ in loop.reg_extents)
     outer = ctx.facts
+    ctx.flat.update(digits)
     for digit, extent in zip(digits, loop.reg_extents, strict=True):
         ctx.facts = ctx.facts.with_range(digit, 0, extent - 1)
     coords = [ctx.facts.simplify(as_expr(c)) for c in loop.coordinate(ctx.thread, digits)]
@@ -96,12 +116,34 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
     if isinstance(s, (Break, Continue)):
         return (s,)
     if isinstance(s, While):
-        return (replace(s, cond=expression(s.cond, scope), body=_nested(s.body, scope)),)
+        return (while_loop(s, *_condition(s.cond, scope), _nested(s.body, scope)),)
     if isinstance(s, Eval):
+        if intrinsics.is_effect(s.value):
+            return intrinsics.effect(s.value, scope.ctx)
         return (replace(s, value=expression(s.value, scope)),)
+    if isinstance(s, Print):
+        return (replace(s, parts=tuple(expression(p, scope) if isinstance(p, Expr) else p for p in s.parts)),)
+    if isinstance(s, Assert):
+        return (replace(s, cond=expression(s.cond, scope)),)
     if hasattr(s, "element_access"):
         return _atomic(s, scope)
     raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
+
+
+def _condition(cond: Expr, scope: Scope) -> tuple[list[Stmt], Expr]:
+    """A condition that is asked again and again: with the statements that it needs each time."""
+    outer, scope.pre = scope.pre, []
+    made = expression(cond, scope)
+    pre, scope.pre = scope.pre, outer
+    return pre, made
+
+
+def while_loop(s: While, pre: list[Stmt], cond: Expr, body: tuple[Stmt, ...]) -> While:
+    """The loop; a condition that needs statements is asked inside."""
+    if not pre:
+        return replace(s, cond=cond, body=body)
+    leave = If(logical_not(cond), (Break(loc=s.loc),), loc=s.loc)
+    return replace(s, cond=TRUE, body=(*pre, leave, *body))
 
 
 def _nested(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
@@ -113,14 +155,32 @@ def _nested(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
 
 def _serial(s: For, scope: Scope) -> tuple[Stmt, ...]:
     start, stop, step = (expression(e, scope) for e in (s.start, s.stop, s.step))
+    made = replace(s, start=start, stop=stop, step=step)
+    walks_registers = any(u.buffer.space == "fragment" and s in u.inner for u in scope.nest.uses)
+    kind = loop_kind(made, walks_registers)
+    if kind == "unroll":
+        scope.ctx.flat.add(s.var)
     outer, inner = scope.ctx.facts, scope.inner
     scope.ctx.facts = scope.ctx.facts.with_loop(s.var, start, stop, step)
     scope.inner = (*inner, s)
     body = _nested(s.body, scope)
     scope.ctx.facts, scope.inner = outer, inner
-    walks_registers = any(u.buffer.space == "fragment" and s in u.inner for u in scope.nest.uses)
-    kind = "unroll" if walks_registers or s.kind in ("vector", "unroll") else s.kind
-    return (replace(s, start=start, stop=stop, step=step, body=body, kind=kind),)
+    return (replace(made, body=body, kind=kind),)
+
+
+UNROLLED = 256  # statements that a loop over a private array may become
+
+
+def loop_kind(s: For, walks_registers: bool = False) -> str:
+    """serial or unroll: loops that the user unrolls and loops over registers are flattened when their trips are known."""
+    trips = private.constant_trips(s)
+    if trips is None:
+        return "serial"
+    if walks_registers or s.kind in ("vector", "unroll"):
+        return "unroll"
+    if private.walks_private(s) and trips * sum(isinstance(n, Stmt) for n in walk(s.body)) <= UNROLLED:
+        return "unroll"
+    return "serial"
 
 
 def _coords(indices: tuple[Expr, ...], scope: Scope) -> tuple[Expr, ...]:
@@ -154,10 +214,27 @@ def expression(e: Expr, scope: Scope) -> Expr:
         return _load(e, scope, TRUE)
     if isinstance(e, Select):
         return _select(e, scope)
+    if isinstance(e, Binary) and e.op in ("land", "lor"):
+        a = expression(e.a, scope)
+        return scope.ctx.facts.simplify(logical(e.op, a, _under(e.b, a if e.op == "land" else logical_not(a), scope)))
+    if isinstance(e, Call) and intrinsics.is_intrinsic(e):
+        return _exchange(e, scope)
     if not e._fields:  # type: ignore[attr-defined]
         return e
     new = map_children(e, lambda c: expression(c, scope) if isinstance(c, Expr) else c)
     return scope.ctx.facts.simplify(new) if new.dtype.is_int else new
+
+
+def _exchange(e: Call, scope: Scope) -> Expr:
+    if scope.loop is not None or scope.lane is not None:
+        raise LanguageError(
+            f"T.{e.fn} inside T.Parallel or T.vectorized",
+            rule="it works between the threads of a warp or block",
+            fix="write the loop over threads with T.get_thread_binding()",
+            loc=e.loc,
+        )
+    args = [expression(a, scope) for a in e.args]
+    return intrinsics.value(e, args, scope.ctx, scope.pre)
 
 
 def _select(e: Select, scope: Scope) -> Expr:
@@ -183,7 +260,9 @@ def _under(e: Expr, cond: Expr, scope: Scope) -> Expr:
 
 def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
     ctx, buffer = scope.ctx, e.buffer
-    if buffer.space in ("fragment", "local", "var"):
+    if buffer.space in ("local", "var"):
+        return private.read(ctx.reg(buffer), register_index(buffer, e.indices, scope), ctx, scope.pre)
+    if buffer.space == "fragment":
         return Load(ctx.reg(buffer), (register_index(buffer, e.indices, scope),), loc=e.loc)
     coords = _coords(e.indices, scope)
     staged = ctx.registers(f"{buffer.name}_v", scope.lanes, buffer.dtype)
@@ -198,17 +277,30 @@ def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
 def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
     ctx, buffer = scope.ctx, s.buffer
     value = cast(expression(s.value, scope), buffer.dtype)
-    if buffer.space in ("fragment", "local", "var"):
+    if buffer.space in ("local", "var"):
+        return private.write(ctx.reg(buffer), register_index(buffer, s.indices, scope), value, ctx)
+    if buffer.space == "fragment":
         return (Store(ctx.reg(buffer), (register_index(buffer, s.indices, scope),), value, loc=s.loc),)
     coords = _coords(s.indices, scope)
     staged = ctx.registers(f"{buffer.name}_w", scope.lanes, buffer.dtype)
     at: Value = scope.lane if scope.lane is not None else 0
-    pred = logical("land", scope.side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
+    side = logical("land", scope.side, _once(s, scope))
+    pred = logical("land", side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
     known = isinstance(pred, Const) and pred.value
     return (
         Store(staged, (as_expr(at),), value, loc=s.loc),
         StoreMem(ctx.address(buffer, coords), run(staged, at), None if known else pred, loc=s.loc),
     )
+
+
+def _once(s: Store, scope: Scope) -> Expr:
+    """Every thread would store the same value to the same place: one of them is enough."""
+    ctx, uniform = scope.ctx, scope.ctx.uniform
+    if scope.loop is not None or uniform is None or rank(ctx.flow) < rank("role") or s.buffer in ctx.own_reads:
+        return TRUE
+    if all(uniform.uniform(e, "role") for e in (s.value, *s.indices)):
+        return compare("eq", ctx.thread, 0)
+    return TRUE
 
 
 def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
@@ -232,8 +324,24 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
 
 def emit_simt(s: Stmt, ctx: Context) -> tuple[Stmt, ...]:
     """One thread-level statement of the user's (every thread executes it)."""
-    scope = Scope(ctx, Nest((), (), (), ()), None, {})
-    return emit_body((s,), scope)
+    return emit_body((s,), thread_scope(ctx))
+
+
+def thread_scope(ctx: Context) -> Scope:
+    """The state of code that every thread executes by itself."""
+    return Scope(ctx, Nest((), (), (), ()), None, {})
+
+
+def emit_vector(s: For, trips: int, ctx: Context) -> tuple[Stmt, ...]:
+    """A thread's own T.vectorized loop over stores: its accesses may become wide."""
+    lane = ctx.var(s.var.name)
+    ctx.flat.add(lane)
+    outer = ctx.facts
+    ctx.facts = ctx.facts.with_range(lane, 0, trips - 1)
+    scope = replace_scope(thread_scope(ctx), mapping={s.var: s.start + lane}, lane=lane, lanes=trips)
+    body = emit_body(s.body, scope)
+    ctx.facts = outer
+    return (For(lane, ZERO, const(trips), ONE, body, "vector", loc=s.loc),)
 
 
 def bind(body: Any, mapping: Mapping[Var, Value]) -> Any:

@@ -14,6 +14,8 @@ from ..target import Target
 from .context import Context
 from .copies.pairs import at, extent, walked
 from .parallel import Parallel
+from .private import SPACES as PRIVATE
+from .private import each_thread
 
 
 @node
@@ -46,6 +48,12 @@ class Fill(Op):
         value = cast(self.value, self.dst.buffer.dtype)
         store = Store(self.dst.buffer, at(self.dst, loop_vars), value, loc=self.loc)
         return Parallel(loop_vars, shape or (1,), (store,), loc=self.loc)
+
+    def canonical(self) -> tuple[Stmt, ...]:
+        if self.dst.buffer.space not in PRIVATE:
+            return (self,)
+        p = self.as_parallel()
+        return each_thread(p.vars, p.extents, p.body, self.loc)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         return Choice((Impl("loop", "alu"),))

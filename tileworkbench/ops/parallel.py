@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
+from ..errors import LanguageError
 from ..ir.arith import Facts
 from ..ir.effects import accesses
-from ..ir.expr import Buffer, Var
-from ..ir.node import node
+from ..ir.expr import Buffer, Load, Var
+from ..ir.node import node, walk
 from ..ir.op import Access, Choice, Impl, Op
-from ..ir.stmt import Stmt
+from ..ir.stmt import Stmt, Store
 from ..target import Target
 from .context import Context
 from .elementwise import emit_parallel
@@ -41,6 +42,18 @@ class Parallel(Op):
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
         return f"for {', '.join(map(show, self.vars))} in T.Parallel({', '.join(map(show, self.extents))}{hints})"
+
+    def check(self) -> None:
+        for n in walk(self.body):
+            if not isinstance(n, (Load, Store)) or n.buffer.space != "local":
+                continue
+            if any(v in self.vars for i in n.indices for v in walk(i) if isinstance(v, Var)):
+                raise LanguageError(
+                    f"`{n.buffer.name}` is indexed by a T.Parallel index",
+                    rule="T.alloc_local makes an array of each thread, T.Parallel spreads its indices over threads",
+                    fix="use T.alloc_fragment for a tile spread over threads, or T.serial for the loop",
+                    loc=n.loc or self.loc,
+                )
 
     def nest(self) -> Nest:
         return Nest.of(self.vars, self.extents, self.body)

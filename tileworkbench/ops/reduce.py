@@ -7,16 +7,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer
-from ..ir.node import node
+from ..ir.node import node, replace
 from ..ir.op import Access, Choice, Impl, Op
-from ..ir.stmt import Region, Stmt
+from ..ir.stmt import Alloc, Region, Stmt, whole
 from ..layout import Fragment, padded_loop, reduce_dim, same
 from ..target import Target
 from .context import Context
+from .copies.pairs import is_whole
+from .copy import Copy
 from .reduction import Reduction
+
+
+def _direct(region: Region) -> bool:
+    return region.buffer.space == "fragment" and is_whole(region)
+
+
+def _fragment(region: Region, op: Reduce) -> Region:
+    """A whole fragment of the region's extents."""
+    base = region.buffer
+    return whole(Buffer(f"{base.name}_part", tuple(region.extents), base.dtype, "fragment", loc=op.loc))
 
 
 @node
@@ -41,15 +52,23 @@ class Reduce(Op):
         """The reduced dimension, counted from 0."""
         return self.dim % len(self.src.extents)
 
+    def canonical(self) -> tuple[Stmt, ...]:
+        """Anything but whole fragments goes through fragments of the regions' extents."""
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        src, dst = self.src, self.dst
+        if not _direct(src):
+            src = _fragment(src, self)
+            before += [Alloc(src.buffer, loc=self.loc), Copy(self.src, src, loc=self.loc)]
+        if not _direct(dst):
+            dst = _fragment(dst, self)
+            before.append(Alloc(dst.buffer, loc=self.loc))
+            if not self.clear:
+                before.append(Copy(self.dst, dst, loc=self.loc))
+            after.append(Copy(dst, self.dst, loc=self.loc))
+        return (*before, replace(self, src=src, dst=dst), *after)
+
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        for region in (self.src, self.dst):
-            if region.buffer.space != "fragment":
-                raise TargetError(
-                    f"T.reduce_{self.kind} of `{region.buffer.name}`, which is in {region.buffer.space} memory",
-                    rule="reductions go from a fragment to a fragment",
-                    fix="T.copy it to a fragment first",
-                    loc=self.loc,
-                )
         return Choice((Impl("shuffle", "alu", "role"),))
 
     def result_layout(self, source: Fragment) -> Fragment:

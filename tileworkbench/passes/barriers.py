@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.instr import Sync
 from ..ir.kernel import Kernel
-from ..ir.node import Node, replace, rewrite
+from ..ir.node import Node, replace, rewrite, walk
 from ..ir.planned import Role
 from ..ir.stmt import Stmt
 from ..target import Target
@@ -29,6 +29,6 @@ def barriers(kernel: Kernel, target: Target) -> Kernel:
 
         return rewrite(role, change)
 
-    return kernel.with_(
-        body=tuple(name(s, FIRST_ID + roles.index(s)) if isinstance(s, Role) else s for s in kernel.body)
-    )
+    taken = {n.id for n in walk(kernel.body) if isinstance(n, Sync) and n.who == "named"}
+    free = iter(i for i in range(FIRST_ID, FIRST_ID + len(roles) + len(taken)) if i not in taken)
+    return kernel.with_(body=tuple(name(s, next(free)) if isinstance(s, Role) else s for s in kernel.body))

@@ -6,16 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import InternalError
-from ..ir.arith import Facts
-from ..ir.expr import Buffer, Const, Expr, Special, compare
+from ..ir.arith import Facts, substitute
+from ..ir.effects import accesses
+from ..ir.expr import Buffer, Const, Expr, Special, Var, compare, const
 from ..ir.instr import CommitGroup, Elect, Fence, Instr, SetRegs, Sync, WaitGroup
 from ..ir.kernel import Kernel
 from ..ir.node import replace, walk
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
+from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, Store, While
+from ..ir.uniform import Uniformity, narrower
 from ..ops.context import Context
-from ..ops.elementwise import Scope, emit_simt, expression
-from ..ops.loops import Nest
+from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
+from ..ops.private import constant_trips
 from ..target import Target
 from .facts import kernel_facts
 from .place_sync import own_ring
@@ -24,6 +26,8 @@ from .rings import Rings, barrier_buffers, barrier_inits
 
 def lower(kernel: Kernel, target: Target) -> Kernel:
     """The thread-level kernel; shared storage still without offsets."""
+    kernel = _with_thread_numbers(kernel)
+    uniform, own_reads = Uniformity(kernel), _read_and_written(kernel)
     storage = _shared_storage(kernel)
     barriers = barrier_buffers(kernel.channels)
     roles = [r for r in kernel.body if isinstance(r, Role)]
@@ -39,7 +43,8 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     for role in roles:
         ctx = Context(
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
-            storage=dict(storage), maps=maps, names=names,
+            storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
+            block_threads=kernel.launch_threads, present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created
@@ -47,6 +52,27 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     placed = {made: kernel.attrs["places"][tile][0] for tile, made in storage.items() if tile in kernel.attrs["places"]}
     attrs = {**kernel.attrs, "placed": placed}
     return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()), attrs=attrs)
+
+
+def _with_thread_numbers(kernel: Kernel) -> Kernel:
+    """The user's thread indices in terms of the thread's number in the block, x fastest."""
+    numbers: dict[Var, Expr] = {}
+    step = 1
+    for i, var in enumerate(kernel.thread_vars):
+        extent = kernel.thread_shape[i] if i < len(kernel.thread_shape) else 1
+        number: Expr = Special("thread")
+        if extent == 1:
+            number = const(0)
+        elif step > 1:
+            number = number // step
+        numbers[var] = number % extent if extent > 1 and step * extent < kernel.threads else number
+        step *= extent
+    return kernel.with_(body=tuple(substitute(s, numbers) for s in kernel.body)) if numbers else kernel
+
+
+def _read_and_written(kernel: Kernel) -> frozenset[Buffer]:
+    found = [a for a in accesses(kernel.body) if a.buffer.space == "global"]
+    return frozenset({a.buffer for a in found if a.reads} & {a.buffer for a in found if a.writes})
 
 
 def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:
@@ -110,16 +136,19 @@ class _Lowering:
             cond = self.ctx.facts.simplify(cond)
             if isinstance(cond, Const):
                 return (*pre, *self.body(s.then if cond.value else s.orelse))
-            facts = self.ctx.facts
+            facts, flow = self.ctx.facts, self._narrow((s.cond,))
             self.ctx.facts = facts.assuming(cond)
             then = self.body(s.then)
             self.ctx.facts = facts
-            return (*pre, replace(s, cond=cond, then=then, orelse=self.body(s.orelse)))
+            orelse = self.body(s.orelse)
+            self.ctx.flow = flow
+            return (*pre, replace(s, cond=cond, then=then, orelse=orelse))
         if isinstance(s, While):
             pre, cond = self._expression(s.cond)
-            if pre:
-                raise InternalError("the condition of a while loop reads memory", loc=s.loc)
-            return (replace(s, cond=cond, body=self.body(s.body)),)
+            flow = self._narrow((s.cond,), s.body)
+            body = self.body(s.body)
+            self.ctx.flow = flow
+            return (while_loop(s, pre, cond, body),)
         if isinstance(s, Let):
             return self._let(s)
         if isinstance(s, Alloc):
@@ -159,12 +188,33 @@ class _Lowering:
             pre += before
             parts.append(self.ctx.facts.simplify(made))
         start, stop, step = parts
-        facts = self.ctx.facts
+        loop = replace(s, start=start, stop=stop, step=step)
+        trips = constant_trips(loop)
+        if s.kind == "vector" and trips and loop.step.value == 1 and all(isinstance(x, Store) for x in s.body):  # type: ignore[attr-defined]
+            return (*pre, *emit_vector(loop, trips, self.ctx))
+        kind = loop_kind(loop)
+        if kind == "unroll":
+            self.ctx.flat.add(s.var)
+        facts, flow = self.ctx.facts, self._narrow((s.start, s.stop, s.step), s.body)
         self.ctx.facts = facts.with_loop(s.var, start, stop, step)
         body = self.body(s.body)
-        self.ctx.facts = facts
-        kind = s.kind if s.kind in ("unroll", "vector") else "serial"
-        return (*pre, replace(s, start=start, stop=stop, step=step, body=body, kind=kind))
+        self.ctx.facts, self.ctx.flow = facts, flow
+        return (*pre, replace(loop, body=body, kind=kind))
+
+    def _narrow(self, conds: tuple[Expr, ...], loop: tuple[Stmt, ...] = ()) -> str:
+        """Enters code that these conditions guard (or a loop's body with its exits); returns the flow around it."""
+        outer = self.ctx.flow
+        for e in conds:
+            self.ctx.flow = narrower(self.ctx.flow, self.uniform.scope(e))
+        if loop:
+            self.ctx.flow = narrower(self.ctx.flow, self.uniform.exits(loop))
+        return outer
+
+    @property
+    def uniform(self) -> Uniformity:
+        if self.ctx.uniform is None:
+            raise InternalError("lowering needs to know what is uniform")
+        return self.ctx.uniform
 
     def _let(self, s: Let) -> tuple[Stmt, ...]:
         pre, value = self._expression(s.value)
@@ -179,8 +229,6 @@ class _Lowering:
         return (*pre, replace(s, value=value))
 
     def _expression(self, e: Expr) -> tuple[list[Stmt], Expr]:
-        scope = Scope(self.ctx, Nest((), (), (), ()), None, {})
+        scope = thread_scope(self.ctx)
         made = expression(e, scope)
         return scope.pre, made
-
-

@@ -13,22 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..ir.effects import accesses
-from ..ir.expr import Buffer
+from ..ir.expr import Buffer, Expr, const
 from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
-from ..ir.node import replace
+from ..ir.node import replace, walk
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import For, If, Stmt, While
+from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
+from ..ir.uniform import Uniformity, rank
+from ..ops.intrinsics import block_meeting
 from ..target import Target
 from .shared_plan import overlaps
 
 
 @dataclass(frozen=True)
 class World:
-    """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included."""
+    """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included. `uniform`
+    tells where all threads of a role go together."""
 
     fences: bool
     overlaps: Mapping[Buffer, tuple[Buffer, ...]]
+    uniform: Uniformity
 
 
 @dataclass
@@ -55,7 +59,7 @@ class Pending:
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
-    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]))
+    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), Uniformity(kernel))
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 
@@ -66,11 +70,28 @@ def _role(role: Role, world: World) -> Role:
 def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
+        if isinstance(s, (For, While, If)) and _divides(s, role, world):
+            out += _before(s, pending, role, world)  # threads part here: they meet before, not inside
+            out.append(s)
+            _note(s, pending, role)
+            continue
+        if isinstance(s, (For, While, If)):
+            asked = _asked(s)
+            out += _before(asked, pending, role, world)
+            _note(asked, pending, role)
         if isinstance(s, (For, While)):
             trial = pending.copy()
             _body(s.body, trial, role, world)
             entry = pending.merge(trial)
+            leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
+            if leaves:  # a trip may end before its meetings
+                _note(If(const(True), s.body), entry, role)
+            left = entry.copy()
             inner = _body(s.body, entry, role, world)
+            entry = entry.merge(left) if leaves else entry
+            if isinstance(s, While):
+                inner = (*inner, *_before(asked, entry, role, world))
+                _note(asked, entry, role)
             pending.reads, pending.writes = pending.merge(entry).reads, pending.merge(entry).writes
             out.append(replace(s, body=inner))
             continue
@@ -85,6 +106,23 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
         out.append(s)
         _note(s, pending, role)
     return tuple(out)
+
+
+def _conditions(s: For | While | If) -> tuple[Expr, ...]:
+    return (s.start, s.stop, s.step) if isinstance(s, For) else (s.cond,)
+
+
+def _asked(s: For | While | If) -> Stmt:
+    """The reads of a loop's bounds or a branch's condition, as a statement."""
+    conds = _conditions(s)
+    return If(conds[0], tuple(Eval(e) for e in conds[1:]), loc=s.loc)
+
+
+def _divides(s: For | While | If, role: Role, world: World) -> bool:
+    """True when some threads of the role may go another way here than others."""
+    if not all(world.uniform.uniform(e, "role") for e in _conditions(s)):
+        return True
+    return not isinstance(s, If) and rank(world.uniform.exits(s.body)) < rank("role")
 
 
 def own_ring(channel: Channel, role: Role) -> bool:
@@ -149,7 +187,7 @@ def _note(s: Stmt, pending: Pending, role: Role) -> None:
         if own_ring(s.channel, role) and s.channel.completion in ("group", "none"):
             pending.clear()  # lowered to a wait and a meeting of the role
         return
-    if isinstance(s, Sync):
+    if isinstance(s, Sync) or block_meeting(s):
         pending.clear()
         return
     if isinstance(s, Acquire):

@@ -128,6 +128,8 @@ class _Flow:
         scope = s.who if isinstance(s, (Sync, Elect)) else s.scope
         if scope == "role" and self.role is None:
             scope = "block"
+        if scope == "named":  # whole warps arrive; which ones is the kernel's affair
+            scope = "warp"
         if rank(flow) < rank(scope):
             raise broken(
                 f"only a {flow} surely comes here together", s, f"all threads of a {scope} execute this together"

@@ -1,0 +1,235 @@
+"""Calls that are not functions of their arguments alone, at thread level: exchanges and votes between threads, meetings
+and fences that a kernel writes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import LanguageError, TargetError
+from ..ir.dtype import BOOL, DTYPES, INT32, DType
+from ..ir.expr import Call, Const, Expr, Load, Special, cast, compare, const
+from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Shuffle, StoreMem, Sync, Vote
+from ..ir.mathfn import math_call
+from ..ir.stmt import ONE, ZERO, Eval, For, Stmt, Store
+from ..ir.uniform import rank
+from .context import Context, run
+from .reduction import combine
+
+WARP = 32  # lanes of one exchange or combination, on every target
+_KINDS = {"shfl_sync": "idx", "shfl_xor": "xor", "shfl_down": "down", "shfl_up": "up"}
+_EFFECTS = frozenset((
+    "sync_threads", "sync_warp", "named_barrier_arrive", "fence_proxy_async", "sync_grid", "cluster_sync",
+    "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait", "pdl_trigger", "pdl_sync",
+))  # fmt: skip
+
+
+def block_meeting(s: Stmt) -> bool:
+    """True for a statement at which all threads of the block meet."""
+    return isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn == "sync_threads" and not s.value.args
+
+
+def is_intrinsic(e: Call) -> bool:
+    """True when `value` gives the call's meaning."""
+    return e.fn in _VALUES
+
+
+def is_effect(e: Expr) -> bool:
+    return isinstance(e, Call) and e.fn in _EFFECTS
+
+
+def value(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    """The call's value in terms of registers that statements added to `pre` fill."""
+    return _VALUES[e.fn](e, args, ctx, pre)
+
+
+def _together(e: Call, ctx: Context, scope: str) -> None:
+    if rank(ctx.flow) < rank(scope):
+        raise LanguageError(
+            f"T.{e.fn} where only some threads of the {scope} come",
+            rule=f"all threads of a {scope} execute it together",
+            fix="move it out of the branch on the thread index",
+            loc=e.loc,
+        )
+
+
+def _hold(value: Expr, ctx: Context, pre: list[Stmt], name: str = "x") -> Expr:
+    """The value in a register of its own."""
+    made = ctx.registers(name, 1, value.dtype)
+    pre.append(Store(made, (ZERO,), value))
+    return Load(made, (ZERO,))
+
+
+# --- exchanges ---------------------------------------------------------------------------------------------------------
+def _exchange(x: Expr, kind: str, lane: Expr, width: int, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
+    given = _hold(x, ctx, pre)
+    got = ctx.registers("y", 1, x.dtype)
+    pre.append(Shuffle(run(got), run(given.buffer), kind, lane, width, loc=loc))  # type: ignore[attr-defined, arg-type]
+    return Load(got, (ZERO,))
+
+
+def _shuffle(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    x, lane, width, mask = args
+    _together(e, ctx, "warp")
+    _full(e, mask)
+    if not isinstance(width, Const):
+        raise LanguageError(f"T.{e.fn}: the width is an expression", rule="it is known while compiling", loc=e.loc)
+    return _exchange(x, _KINDS[e.fn], lane, int(width.value), ctx, pre, e.loc)
+
+
+def _full(e: Call, mask: Expr) -> None:
+    if isinstance(mask, Const) and int(mask.value) in (0xFFFFFFFF, -1, 0xFFFFFFFFFFFFFFFF):
+        return
+    raise LanguageError(
+        f"T.{e.fn} with a mask of some lanes",
+        rule="exchanges and votes are made by all lanes of a warp",
+        fix="leave the mask out, and choose with T.if_then_else",
+        loc=e.loc,
+    )
+
+
+def _reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    _together(e, ctx, "warp")
+    kind = e.fn.removeprefix("warp_reduce_")
+    held = _hold(args[0], ctx, pre)
+    for bit in (16, 8, 4, 2, 1):
+        other = ctx.registers("y", 1, held.dtype)
+        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(bit), WARP, loc=e.loc))  # type: ignore[attr-defined]
+        both = combine(kind, held, Load(other, (ZERO,)), False)
+        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))  # type: ignore[attr-defined]
+    return held
+
+
+# --- votes -------------------------------------------------------------------------------------------------------------
+def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
+    made = ctx.registers("vote", 1, dtype)
+    pre.append(Vote(run(made), kind, pred, loc=loc))  # type: ignore[arg-type]
+    return Load(made, (ZERO,))
+
+
+def _vote(kind: str) -> Callable[[Call, list[Expr], Context, list[Stmt]], Expr]:
+    def made(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+        _together(e, ctx, "warp")
+        if len(args) > 1:
+            _full(e, args[1])
+        pred = args[0] if args else const(True)
+        dtype = BOOL if kind != "ballot" else _mask_type(ctx)
+        return cast(_ask(kind, pred, dtype, ctx, pre, e.loc), e.dtype)
+
+    return made
+
+
+def _mask_type(ctx: Context) -> DType:
+    return DTYPES["uint32" if ctx.target.arch.warp_size == WARP else "uint64"]
+
+
+def _count(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    """Counts over the block: a ballot a warp, the sums through shared memory."""
+    _together(e, ctx, "role")
+    warps, lanes = ctx.warps, ctx.target.arch.warp_size
+    votes = _ask("ballot", args[0], _mask_type(ctx), ctx, pre, e.loc)
+    mine = _hold(cast(math_call("popcount", votes), INT32), ctx, pre)
+    scratch = ctx.scratch("counts", warps, INT32)
+    part, total = ctx.registers("part", 1, INT32), ctx.registers("total", 1, INT32)
+    warp = ctx.facts.simplify(ctx.thread // lanes)
+    w = ctx.var("w")
+    pre += [
+        Sync("role", reason="earlier counts have been read", loc=e.loc),
+        Elect("warp", (StoreMem(Addr(scratch, warp), run(mine.buffer), loc=e.loc),), loc=e.loc),  # type: ignore[attr-defined]
+        Sync("role", reason="every warp's count is there", loc=e.loc),
+        Store(total, (ZERO,), const(0)),
+        For(w, ZERO, const(warps), ONE, (
+            LoadMem(run(part), Addr(scratch, w), loc=e.loc),
+            Store(total, (ZERO,), Load(total, (ZERO,)) + Load(part, (ZERO,))),
+        ), "unroll"),
+    ]  # fmt: skip
+    found: Expr = Load(total, (ZERO,))
+    if e.fn == "syncthreads_count":
+        return cast(found, e.dtype)
+    return compare("gt", found, 0) if e.fn == "syncthreads_or" else compare("eq", found, ctx.present)
+
+
+def _elected(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    extent = int(args[0].value) if isinstance(args[0], Const) else 0
+    return compare("eq", ctx.thread % extent if extent else ctx.thread, 0)
+
+
+def _rank(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    return Special("cluster_rank") if ctx.target.has("cluster") else const(0)
+
+
+_VALUES: dict[str, Callable[[Call, list[Expr], Context, list[Stmt]], Expr]] = {
+    **dict.fromkeys(_KINDS, _shuffle),
+    **{f"warp_reduce_{kind}": _reduction for kind in ("sum", "max", "min", "bitand", "bitor")},
+    "any_sync": _vote("any"),
+    "all_sync": _vote("all"),
+    "ballot_sync": _vote("ballot"),
+    "activemask": _vote("ballot"),
+    "syncthreads_count": _count,
+    "syncthreads_and": _count,
+    "syncthreads_or": _count,
+    "shuffle_elect": _elected,
+    "block_rank_in_cluster": _rank,
+}
+
+
+# --- meetings and fences -----------------------------------------------------------------------------------------------
+def effect(e: Call, ctx: Context) -> tuple[Stmt, ...]:
+    """The instructions of a statement that only orders."""
+    asked = "the kernel asks for it"
+    if e.fn == "sync_threads":
+        return _sync(e, ctx)
+    if e.fn == "sync_warp":
+        _together(e, ctx, "warp")
+        return (Sync("warp", reason=asked, loc=e.loc),)
+    if e.fn == "named_barrier_arrive":
+        return (_named(e, ctx, "arrive"),)
+    if e.fn == "fence_proxy_async":
+        return (Fence("proxy_async", asked, loc=e.loc),) if ctx.target.has("proxy_fence") else ()
+    if e.fn.startswith("pdl_"):
+        action = "wait" if e.fn == "pdl_sync" else "launch"
+        return (GridDep(action, loc=e.loc),) if ctx.target.has("griddep") else ()
+    if e.fn == "sync_grid":
+        raise TargetError(
+            "T.sync_grid",
+            rule="all blocks of the grid must be resident at once, which needs a cooperative launch; that is not built",
+            fix="end the kernel and launch a second one",
+            loc=e.loc,
+        )
+    return _cluster(e, ctx)
+
+
+def _sync(e: Call, ctx: Context) -> tuple[Stmt, ...]:
+    if e.args:
+        return (_named(e, ctx, "both"),)
+    _together(e, ctx, "role")
+    return (Sync("block", reason="the kernel asks for it", loc=e.loc),)
+
+
+def _named(e: Call, ctx: Context, mode: str) -> Stmt:
+    """A barrier of the block by number; threads counted as the kernel says, else all of them."""
+    numbers = [int(a.value) for a in e.args if isinstance(a, Const)]
+    number = numbers[0]
+    threads = numbers[1] if len(numbers) > 1 else ctx.block_threads
+    if ctx.target.arch.named_barriers <= 1 or not 0 <= number < ctx.target.arch.named_barriers:
+        raise TargetError(
+            f"T.{e.fn} on barrier {number}",
+            rule=f"{ctx.target.name} has the block barriers 0 … {max(ctx.target.arch.named_barriers, 1) - 1}",
+            fix="use T.sync_threads() without a number",
+            loc=e.loc,
+        )
+    if threads % ctx.target.arch.warp_size or not 0 < threads <= ctx.block_threads:
+        raise LanguageError(
+            f"T.{e.fn}: barrier {number} counts {threads} threads",
+            rule=f"it counts whole warps of {ctx.target.arch.warp_size}, at most the block's {ctx.block_threads} threads",
+            fix="give the number of threads that reach it",
+            loc=e.loc,
+        )
+    _together(e, ctx, "warp")
+    return Sync("named", mode, number, threads, "the kernel asks for it", loc=e.loc)
+
+
+def _cluster(e: Call, ctx: Context) -> tuple[Stmt, ...]:
+    if not ctx.target.has("cluster"):
+        raise TargetError(f"T.{e.fn}", rule=f"{ctx.target.name} has no clusters", fix="compile for sm_90a", loc=e.loc)
+    mode = {"cluster_sync": "both", "cluster_wait": "wait"}.get(e.fn, "arrive")
+    return (Sync("cluster", mode, reason="the kernel asks for it", loc=e.loc),)

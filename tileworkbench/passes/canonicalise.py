@@ -1,0 +1,101 @@
+"""One spelling before anyone asks an op: every op says what simpler statements it stands for, and thread-level
+statements that name an element of a fragment get it where every thread can reach it.
+
+A fragment's element lies in some thread's registers. A statement of all threads that stores one becomes a parallel loop
+of one element; one that reads an element first copies the fragment to a shared tile.
+"""
+
+from __future__ import annotations
+
+from ..errors import LanguageError
+from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.kernel import Kernel
+from ..ir.node import children, map_children, map_items, replace, rewrite, walk
+from ..ir.op import Op
+from ..ir.stmt import Alloc, Assert, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
+from ..ops.copy import Copy
+from ..ops.parallel import Parallel
+from ..target import Target
+
+
+def canonicalise(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel in one spelling."""
+    threads = frozenset(kernel.thread_vars)
+    body = map_items(kernel.body, lambda s: _statement(s, threads))  # type: ignore[arg-type]
+    return kernel.with_(body=body) if body is not kernel.body else kernel
+
+
+def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
+    if isinstance(s, Op):
+        made = s.canonical()
+        if made != (s,):
+            return tuple(x for m in made for x in _spliced(_statement(m, threads)))
+        if isinstance(s, Parallel):
+            return s
+        if getattr(s, "body", None) is None:
+            return _with_copies(s, tuple(children(s)))
+        return map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
+    if isinstance(s, Store):
+        return _store(s, threads)
+    if isinstance(s, (Let, Eval, Assert, Print)) or hasattr(s, "element_access"):
+        return _with_copies(s, tuple(children(s)))
+    if isinstance(s, (If, For)):
+        inner = map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
+        heads = (inner.cond,) if isinstance(inner, If) else (inner.start, inner.stop, inner.step)
+        return _with_copies(inner, heads)
+    if isinstance(s, While):
+        if found := _fragments(s.cond):
+            raise LanguageError(
+                f"a while loop asks for an element of the fragment `{found[0].name}`",
+                rule="a fragment's elements lie in different threads",
+                fix="copy it to a shared tile inside the loop and ask that",
+                loc=s.loc,
+            )
+        return map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
+    return s
+
+
+def _spliced(made: Stmt | tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _fragments(*parts: object) -> list[Buffer]:
+    found = (n.buffer for p in parts if p is not None for n in walk(p) if isinstance(n, Load))  # type: ignore[arg-type]
+    return list(dict.fromkeys(b for b in found if b.space == "fragment"))
+
+
+def _store(s: Store, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
+    if s.buffer.space != "fragment":
+        if (
+            s.buffer.space in ("global", "shared")
+            and _fragments(s.value)
+            and not threads & set(walk((s.value, *s.indices)))
+        ):
+            return Parallel((Var("one"),), (1,), (s,), loc=s.loc)
+        return _with_copies(s, (s.value, *s.indices))
+    if not threads.isdisjoint(walk((s.value, *s.indices))):
+        raise LanguageError(
+            f"an element of the fragment `{s.buffer.name}` is stored by a thread index",
+            rule="the compiler decides which thread holds an element of a fragment",
+            fix="store it in T.Parallel, or use T.alloc_local for values of each thread",
+            loc=s.loc,
+        )
+    return Parallel((Var("one"),), (1,), (s,), loc=s.loc)
+
+
+def _with_copies(s: Stmt, parts: tuple[object, ...]) -> Stmt | tuple[Stmt, ...]:
+    """The statement, with fragments that `parts` read taken from shared copies made before it."""
+    found = _fragments(*[p for p in parts if isinstance(p, (Expr, Region))])
+    if not found:
+        return s
+    before: list[Stmt] = []
+    tiles: dict[Buffer, Buffer] = {}
+    for fragment in found:
+        tile = tiles[fragment] = Buffer(f"{fragment.name}_seen", fragment.shape, fragment.dtype, "shared", loc=s.loc)
+        before += [Alloc(tile, loc=s.loc), Copy(whole(fragment), whole(tile), loc=s.loc)]
+
+    def swap(n: object) -> object:
+        return replace(n, buffer=tiles[n.buffer]) if isinstance(n, Load) and n.buffer in tiles else n
+
+    made = map_children(s, lambda c: rewrite(c, swap) if isinstance(c, (Expr, Region)) else c)  # type: ignore[arg-type]
+    return (*before, made)
