@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import demo, doctor
+from . import doctor
 from .errors import MissingDependency, OptionError, TileError
 from .runtime.cache import default
 
@@ -47,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_demo(chosen: argparse.Namespace) -> int:
+    from . import demo  # the whole compiler: only this command needs it
+
     return demo.main(chosen.report)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import LanguageError
+from ..errors import LanguageError, TileError
 from ..ir.kernel import Kernel
 from ..language.prim import PrimFunc, read
 from ..options import options
@@ -56,3 +57,34 @@ def as_kernel(func: Any) -> Kernel:
         rule="a kernel is a T.prim_func, or a function whose parameters are annotated with T.Tensor",
         fix="pass the kernel itself, not its result",
     )
+
+
+def par_compile(
+    funcs: Sequence[Any],
+    out_idx: int | Sequence[int] | None = None,
+    *,
+    num_workers: int | None = None,
+    ignore_error: bool = False,
+    **settings: Any,
+) -> list[JITKernel | None]:
+    """`compile` for many kernels by a pool of threads; with `ignore_error` one that cannot be compiled gives None."""
+    return in_threads(lambda func: compile(func, out_idx, **settings), funcs, num_workers, ignore_error)
+
+
+def in_threads(
+    build: Callable[[Any], JITKernel], items: Sequence[Any], workers: int | None, ignore_error: bool
+) -> list[JITKernel | None]:
+    """`build` of every item, in order, under the options of the caller."""
+    changed = options.changed()
+
+    def one(item: Any) -> JITKernel | None:
+        with options(**changed):
+            try:
+                return build(item)
+            except TileError:
+                if ignore_error:
+                    return None
+                raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, items))

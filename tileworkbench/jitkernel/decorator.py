@@ -6,7 +6,6 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import LanguageError, LaunchError, OptionError, TileError
@@ -18,7 +17,7 @@ from ..language.reader import defining_scope
 from ..language.source import find
 from ..options import options
 from ..target import Target
-from .compiling import compile, finish
+from .compiling import compile, finish, in_threads
 from .kernel import JITKernel
 from .settings import check_backend, with_settings
 from .surroundings import Surroundings
@@ -74,7 +73,7 @@ class JITFunction:
         functools.update_wrapper(self, fn)
         self.fn, self.settings, self.outer = fn, settings, outer
         self._signature = inspect.signature(fn)
-        self._surroundings = Surroundings(fn, outer)
+        self._surroundings = Surroundings(fn)
         self._kernels: dict[Any, JITKernel] = {}
         self._calls: dict[Any, tuple[JITKernel, tuple[str, ...]]] = {}
 
@@ -110,19 +109,11 @@ class JITFunction:
     ) -> list[JITKernel | None]:
         """Kernels for many configurations (mappings or tuples of arguments) by a pool of threads; with `ignore_error` a
         configuration that cannot be compiled gives None."""
-        changed = options.changed()
 
-        def build(config: Any) -> JITKernel | None:
-            with options(**changed):
-                try:
-                    return self.compile(**config) if isinstance(config, Mapping) else self.compile(*config)
-                except TileError:
-                    if ignore_error:
-                        return None
-                    raise
+        def build(config: Any) -> JITKernel:
+            return self.compile(**config) if isinstance(config, Mapping) else self.compile(*config)
 
-        with ThreadPoolExecutor(num_workers) as pool:
-            return list(pool.map(build, configs))
+        return in_threads(build, configs, num_workers, ignore_error)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

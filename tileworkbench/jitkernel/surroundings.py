@@ -4,7 +4,7 @@ functions among them. A compiled kernel is kept only as long as they stay as the
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleType)
@@ -13,8 +13,8 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), type, types.ModuleTy
 class Surroundings:
     """`state()` is a hashable value that differs when something that the function names has changed."""
 
-    def __init__(self, fn: Callable[..., Any], outer: Mapping[str, Any]) -> None:
-        self.fn, self.outer = fn, dict(outer)
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
         self.names = names_of(fn.__code__)
 
     def state(self) -> tuple[Any, ...]:
