@@ -11,11 +11,12 @@ import numpy as np
 from ..errors import InternalError, TileError
 from ..ir.expr import Var
 from ..ir.kernel import Kernel
+from ..jitkernel import inputs
 from ..jitkernel.kernel import JITKernel
 from ..jitkernel.sizes import cases
 from ..jitkernel.work import Work, work
 from ..simulate import tile
-from . import inputs, truth
+from . import truth
 from .bounds import Bound, bound
 from .machines import Machine, machine_of
 

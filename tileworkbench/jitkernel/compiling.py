@@ -32,7 +32,7 @@ def compile(
     leaves out and gets back; `target` is anything `Target.of` takes, by default the option `target`. No GPU is needed
     to compile for one. `target_host`, `execution_backend` and `verbose` are accepted for TileLang's sake."""
     check_backend(execution_backend)
-    timing = Timing()
+    timing = Timing({"read": getattr(func, "seconds", 0.0)} if isinstance(func, PrimFunc) else {})
     with timing.stage("read"):
         tile = with_settings(with_outputs(as_kernel(func), out_idx), pass_configs, compile_flags)
     return finish(tile, target, timing, func)

@@ -115,6 +115,20 @@ class JITFunction:
 
         return in_threads(build, configs, num_workers, ignore_error)
 
+    def for_target(self, target: Any) -> JITFunction:
+        """The same function for another target."""
+        return JITFunction(self.fn, {**self.settings, "target": target}, self.outer)
+
+    def unknown_sizes(self, given: Mapping[str, Any]) -> list[str]:
+        """T.const names of an eager function that `given` does not hold."""
+        return [name for name in eager.signature(self.fn, given, self.outer).consts if name not in given]
+
+    def for_sizes(self, given: Mapping[str, Any]) -> JITKernel:
+        """The kernel of an eager function for sizes and constants by name, without tensors."""
+        names = self._signature.parameters
+        defaults = {n: p.default for n, p in names.items() if p.default is not p.empty}
+        return self._elaborated({**defaults, **given})[0]
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

@@ -33,7 +33,10 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
             view, owner = as_numpy(param, values[param.name])
             library = "torch" if owner == "torch" else library
             ready.append(view)
-    result = run(kernel, ready)
+    try:
+        result = run(kernel, ready)
+    except LaunchError as error:
+        raise error.at(kernel.loc) from None
     made = dict(zip(kernel.outputs, result.outputs, strict=True)) if kernel.outputs else {}
     returned = [from_numpy(made[place], library) for place in kernel.outputs if place in missing]
     return None if not returned else returned[0] if len(returned) == 1 else returned

@@ -19,6 +19,7 @@ from ..target import Target
 from ..target.occupancy import Occupancy, occupancy
 from ..target.roofline import Roofline, roofline
 from . import host
+from .profile import Profiler
 from .timing import Timing
 from .trace import Trace
 from .variant import Variant, build
@@ -184,6 +185,10 @@ class JITKernel:
     @property
     def kernel_source(self) -> str:
         return self.source
+
+    def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:
+        """A `Profiler` of this kernel; run-time extents by name."""
+        return Profiler(self, sizes)
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         return self.source

@@ -52,7 +52,7 @@ def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
             flops[name] = flops.get(name, 0.0) + float(math.prod(extents)) * trips * blocks
             accumulators.append(node.dst.buffer.dtype)
         elif isinstance(node, Store) and node.value.dtype.is_float:
-            count = sum(isinstance(n, Binary | Call) for n in walk(node.value))
+            count = sum(isinstance(n, Binary | Call) and n.dtype.is_float for n in walk(node.value))
             roundings += count + 1
             flops["fp32_simt"] = flops.get("fp32_simt", 0.0) + float(count) * trips * blocks
     floats = [a for a in accumulators if a.is_float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,11 +20,11 @@ from .reader import defining_scope, stage
 
 class PrimFunc:
     """A function that was read: `kernels` are its tile-level ir.Kernels in launch order, `kernel` the only one, `fn`
-    the Python function."""
+    the Python function, `seconds` what reading it took."""
 
-    def __init__(self, kernels: tuple[Kernel, ...], fn: Callable[..., Any]) -> None:
+    def __init__(self, kernels: tuple[Kernel, ...], fn: Callable[..., Any], seconds: float = 0.0) -> None:
         functools.update_wrapper(self, fn)
-        self.kernels, self.fn = kernels, fn
+        self.kernels, self.fn, self.seconds = kernels, fn, seconds
         self.name = kernels[0].name
 
     @property
@@ -54,7 +55,9 @@ def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:
     """Reads a function into a kernel at once; usable with and without parentheses."""
     if func is None:
         return prim_func
-    return PrimFunc(read_all(func, defining_scope(1)), func)
+    start = time.perf_counter()
+    kernels = read_all(func, defining_scope(1))
+    return PrimFunc(kernels, func, time.perf_counter() - start)
 
 
 def read(fn: Any, outer: Mapping[str, Any] | None = None) -> Kernel:

@@ -66,7 +66,7 @@ def machine_words(kernel: JITKernel) -> str:
         kind = d.op.split("(")[0]
         what = f"{kind} by {d.chosen}"
         counts[what] = counts.get(what, 0) + 1
-    done = ", ".join(f"{n} {what}" for what, n in counts.items())
+    done = ", ".join(f"{n} {what}" for what, n in counts.items()) or "element code only"
     if variant.binary is None:
         why = variant.missing.found if variant.missing is not None else "the device compiler is missing"
         return f"For {kernel.target}: {done}. No machine code: {why}."

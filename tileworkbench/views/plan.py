@@ -14,7 +14,8 @@ def plan_section(kernel: JITKernel) -> Section:
     if kernel.variant is None:
         text = "The CPU target runs the tile program itself: there is no instruction to choose."
         return Section("plan", "Plan", (Text(text),))
-    blocks: list[Block] = [decisions_table(plan)]
+    nothing = Text("Element code only: loads, stores and arithmetic of the threads themselves.")
+    blocks: list[Block] = [decisions_table(plan) if plan.decisions else nothing]
     if plan.roles:
         blocks.append(roles_table(plan))
     if plan.channels:

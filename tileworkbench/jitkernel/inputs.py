@@ -11,8 +11,8 @@ from ..ir.dtype import DType
 from ..ir.effects import reads
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
-from ..jitkernel.sizes import extent, shape
 from ..simulate.tile.machine import written_tensors
+from .sizes import extent, shape
 
 KINDS = ("integer", "random")
 SMALL = 2  # integer-valued inputs are -2 … 2: sums of their products stay exact in every accumulator
