@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_demo(chosen: argparse.Namespace) -> int:
+    """Compiles, runs and checks the first tutorial; 1 when a kernel is wrong."""
     from . import demo  # the whole compiler: only this command needs it
 
     return demo.main(chosen.report)

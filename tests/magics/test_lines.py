@@ -82,7 +82,7 @@ def test_the_table_of_options_is_the_one_that_is_parsed():
     )
     assert (found.target, found.name, found.check, found.bench, found.show, found.help) == (
         "cpu", "k", "ref", True, ("ptx", "sass"), True)  # fmt: skip
-    assert found.set == {"M": 3, "d": "float16", "x": 1000.0}
+    assert found.set == {"M": 3, "dtype": "float16", "x": 1000.0}
     assert parse("").check is None and parse("--check --bench").check == ""
     assert all(option.text for option in OPTIONS)
 

@@ -78,6 +78,7 @@ class Check:
 
 
 def fault_text(case: Case) -> str:
+    """The worst element of a failed case in words."""
     sizes = ", ".join(f"{name}={n}" for name, n in case.sizes.items())
     at = f" with {sizes}" if sizes else ""
     if case.trouble is not None:
@@ -112,6 +113,7 @@ def one(
     kernel: Kernel, machine: Machine, ref: Any, sizes: Mapping[Var, int], kind: str, seed: int,
     given: Mapping[str, Any], done: Work,
 ) -> Case:  # fmt: skip
+    """One call on made inputs, held against its truth; a mistake that the machine reports is a failed case."""
     args = inputs.make(kernel, sizes, kind, seed, given)
     outputs = inputs.output_places(kernel)
     named = {s.name: n for s, n in sizes.items()}
@@ -151,6 +153,7 @@ def expectation(
 
 
 def meaning(kernel: Kernel, args: list[Any], outputs: Sequence[int]) -> list[np.ndarray]:
+    """What the kernel's text means: the tile machine's outputs on copies of the arguments."""
     copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
     tile.run(kernel, copies)
     return [c.astype(np.float64) if truth.is_float(c) else c for c in (copies[i] for i in outputs)]

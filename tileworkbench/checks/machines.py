@@ -29,6 +29,7 @@ class Machine(Protocol):
 
 
 def machine_of(kernel: JITKernel) -> Machine:
+    """The machine that a compiled kernel is checked on."""
     if kernel.variant is None:
         return TileMachine(kernel)
     if kernel.target.dialect == "cuda" and kernel.variant.binary is not None and has_cuda():
@@ -41,6 +42,8 @@ def has_cuda() -> bool:
 
 
 class TileMachine:
+    """The CPU target: it defines what a kernel means."""
+
     means = True
     text = "CPU target"
 
@@ -83,6 +86,8 @@ def some_blocks(kernel: JITKernel, args: list[Any]) -> list[tuple[int, ...]]:
 
 
 class Card:
+    """The card itself, by the launcher."""
+
     means = False
 
     def __init__(self, kernel: JITKernel) -> None:

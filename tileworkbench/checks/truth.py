@@ -33,6 +33,7 @@ def of_reference(ref: Reference, kernel: Kernel, args: Sequence[Any], outputs: S
 
 
 def called(ref: Reference, inputs: Sequence[Any]) -> Any:
+    """The reference's own result, by the first way of calling it that its library takes."""
     attempts: list[Callable[[], Any]] = [lambda: ref(*[wide(x) for x in inputs])]
     if importlib.util.find_spec("torch") is not None:
         attempts.append(lambda: ref(*[in_torch(wide(x)) for x in inputs]))
@@ -60,18 +61,21 @@ def is_float(x: np.ndarray) -> bool:
 
 
 def in_torch(x: Any) -> Any:
+    """The same memory as a torch tensor."""
     import torch
 
     return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
 
 
 def as_list(result: Any) -> list[np.ndarray]:
+    """One NumPy array a result, whatever library made it."""
     found = list(result) if isinstance(result, list | tuple) else [result]
     return [np.asarray(x.detach().cpu().double() if hasattr(x, "detach") and x.is_floating_point()
                        else x.detach().cpu() if hasattr(x, "detach") else x) for x in found]  # fmt: skip
 
 
 def fitting(kernel: Kernel, place: int, result: np.ndarray, args: Sequence[Any]) -> np.ndarray:
+    """A result in the output's shape; LaunchError where it has another."""
     param, wanted = kernel.params[place], args[place].shape
     if result.shape != wanted and isinstance(param, Buffer):
         raise LaunchError(

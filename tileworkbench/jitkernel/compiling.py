@@ -48,6 +48,7 @@ def finish(tile: Kernel, target: Any, timing: Timing, func: Any = None) -> JITKe
 
 
 def as_kernel(func: Any) -> Kernel:
+    """The tile-level kernel behind anything that can be compiled."""
     if isinstance(func, Kernel | PrimFunc) or (callable(func) and hasattr(func, "__code__")):
         return read(func)
     if isinstance(func, JITKernel):

@@ -57,6 +57,7 @@ def jit(
 
 
 def decorated(func: Any, settings: dict[str, Any], outer: dict[str, Any]) -> Any:
+    """What jit makes of a function, or of a kernel that was read already."""
     if isinstance(func, PrimFunc | Kernel):
         return compile(func, **settings)
     if not callable(func) or not hasattr(func, "__code__"):
@@ -268,6 +269,7 @@ def key_of(value: Any) -> Any:
 
 
 def is_hashable(value: Any) -> bool:
+    """Whether a value can be part of a key."""
     try:
         hash(value)
     except TypeError:

@@ -42,6 +42,7 @@ def make(
 
 
 def scalar(kernel: Kernel, param: Var, given: Mapping[str, Any]) -> Any:
+    """A scalar's value: given, its default, or 1."""
     if param.name in given:
         return given[param.name]
     default = kernel.defaults.get(param)
@@ -49,6 +50,7 @@ def scalar(kernel: Kernel, param: Var, given: Mapping[str, Any]) -> Any:
 
 
 def tensor(param: Buffer, sizes: Mapping[Var, int], kind: str, rng: np.random.Generator) -> np.ndarray:
+    """One array of a kind, with the strides that the parameter declares."""
     dims = shape(param, sizes)
     if kind == "zero":
         return np.zeros(dims, param.dtype.numpy)
@@ -63,6 +65,7 @@ def tensor(param: Buffer, sizes: Mapping[Var, int], kind: str, rng: np.random.Ge
 
 
 def filled(dtype: DType, dims: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Values within a type's reach."""
     if dtype.kind == "bool":
         return rng.integers(0, 2, dims)
     if dtype.kind == "uint":

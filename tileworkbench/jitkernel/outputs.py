@@ -31,6 +31,7 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
 
 
 def place(kernel: Kernel, index: Any) -> int:
+    """An index of out_idx as a place ≥ 0."""
     count = len(kernel.params)
     if isinstance(index, bool) or not isinstance(index, int) or not -count <= index < count:
         raise OptionError(

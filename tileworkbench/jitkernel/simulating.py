@@ -50,6 +50,7 @@ def simulate(
 
 
 def thread_kernel(kernel: Any, tile_kernel: Kernel, target: Any) -> tuple[Kernel, Target]:
+    """The thread-level kernel and its target."""
     if isinstance(kernel, JITKernel) and kernel.variant is not None and target is None:
         return kernel.variant.kernel, kernel.target
     place = Target.of("sm_90a" if target is None else target)
@@ -80,6 +81,7 @@ def filled(kernel: Kernel, args: list[Any]) -> list[Any]:
 
 
 def made(param: Any, symbols: dict[Var, int]) -> np.ndarray:
+    """Zeros in the shape of an output."""
     try:
         shape = tuple(int(evaluate(s, symbols)) if not isinstance(s, int) else s for s in param.shape)
     except KeyError as missing:

@@ -22,6 +22,7 @@ class Surroundings:
 
 
 def state_of(fn: Any, names: tuple[str, ...], seen: set[int]) -> tuple[Any, ...]:
+    """The state of one function; `seen` stops recursion."""
     found: list[Any] = [fn.__code__, plain(fn.__defaults__, seen), plain(fn.__kwdefaults__, seen)]
     space = fn.__globals__
     for name in names:

@@ -70,6 +70,7 @@ def bind_words(space: dict[str, Any]) -> None:
 
 
 def execute(code: Any, cell: Cell, space: dict[str, Any]) -> None:
+    """Runs the cell's Python; a missing name of the cell becomes an error with its place."""
     try:
         exec(code, space)
     except NameError as error:
@@ -139,6 +140,7 @@ def timed(kernel: JITKernel, options: CellOptions) -> Timings | None:
 
 
 def waiting(definition: Any, cell: Cell) -> Shown:
+    """What an eager function without sizes shows."""
     name = definition.fn.__name__
     text = f"{name} compiles at its first call, for the shapes of its tensors. --set gives sizes to compile now."
     section = Section("summary", "Summary", (Text(text),))

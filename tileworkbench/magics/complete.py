@@ -51,6 +51,7 @@ def language_names(prefix: str, token: str) -> list[tuple[str, str]]:
 
 
 def kind_of(value: Any) -> str:
+    """What a name is, with a signature for functions."""
     if inspect.isfunction(value):
         return f"function {signature_of(value)}"
     return "class" if inspect.isclass(value) else "instance"

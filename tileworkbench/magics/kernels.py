@@ -31,12 +31,14 @@ def is_kernel(value: Any) -> bool:
 
 
 def file_of(value: Any) -> str:
+    """The file or cell that defined a kernel."""
     if isinstance(value, JITKernel):
         return value.tile.loc.file if value.tile.loc is not None else ""
     return str(value.fn.__code__.co_filename)
 
 
 def line_of(value: Any) -> int:
+    """The line where its definition starts."""
     if isinstance(value, JITKernel):
         return value.tile.loc.line if value.tile.loc is not None else 0
     return int(getattr(value, "fn", value).__code__.co_firstlineno)

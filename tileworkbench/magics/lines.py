@@ -46,6 +46,7 @@ def listing(registry: Registry) -> Shown:
 
 
 def row(name: str, result: Result) -> tuple[Cell, ...]:
+    """One kernel of the list."""
     kernel = result.kernel
     checked = "–" if result.check is None else "right" if result.check.ok else "wrong"
     return (

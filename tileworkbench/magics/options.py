@@ -86,6 +86,7 @@ def split(line: str) -> list[str]:
 
 
 def taken(option: Option, words: list[str]) -> str:
+    """The value of an option, taken from the words after it."""
     if words and not words[0].startswith("--"):
         return words.pop(0)
     if option.optional:
@@ -110,6 +111,7 @@ def store(found: CellOptions, option: Option, value: str) -> None:
 
 
 def pair(text: str) -> tuple[str, Any]:
+    """NAME=VALUE as a name and a value."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier() or not value:
         raise OptionError(f"--set {text}", rule="--set takes NAME=VALUE", fix="--set M=1024")
@@ -130,6 +132,7 @@ def literal(text: str) -> Any:
 
 
 def sections(text: str) -> tuple[str, ...]:
+    """The names of a --show list; OptionError with the nearest name."""
     names = tuple(name for name in text.split(",") if name)
     for name in names:
         if name not in SECTIONS:
@@ -143,6 +146,7 @@ def sections(text: str) -> tuple[str, ...]:
 
 
 def unknown(word: str) -> OptionError:
+    """The error for a word that is no option."""
     near = difflib.get_close_matches(word, TABLE, n=1, cutoff=0.4)
     rule = f"options: {', '.join(TABLE)}"
     if not word.startswith("-"):

@@ -99,12 +99,14 @@ def compiled(cell: Cell) -> CodeType:
 
 
 def syntax_place(cell: Cell, error: SyntaxError) -> Loc:
+    """Where Python found the syntax error."""
     line, col = error.lineno or cell.first, max((error.offset or 1) - 1, 0)
     end_line, end_col = error.end_lineno or line, max((error.end_offset or 0) - 1, 0)
     return Loc(cell.name, line, col, end_line, end_col)
 
 
 def magic_place(cell: Cell) -> Loc:
+    """The magic's word in its line."""
     line = linecache.getline(cell.name, cell.first)
     col = max(line.find(MAGIC), 0)
     return Loc(cell.name, cell.first, col, cell.first, col + len(MAGIC))

@@ -38,6 +38,7 @@ def render(error: TileError) -> list[str]:
 
 
 def is_users(file: str) -> bool:
+    """Whether a file is the user's: not ours, and not the notebook's machinery."""
     if file.startswith(PACKAGE):
         return False
     parts = file.split(os.sep)

@@ -22,6 +22,7 @@ def check_text(check: Check) -> str:
 
 
 def check_section(check: Check) -> Section:
+    """Every case with its largest error and its bound."""
     columns = ("inputs", "sizes", "seed", "right", "largest error", "of its bound", "bound")
     rows = tuple(case_row(case) for case in check.cases)
     blocks: list[Block] = [Table(columns, rows, f"Checked by the {check.machine}")]
@@ -31,6 +32,7 @@ def check_section(check: Check) -> Section:
 
 
 def case_row(case: Case) -> tuple[str | float | int | None, ...]:
+    """One case of a check."""
     sizes = ", ".join(f"{name}={n}" for name, n in case.sizes.items())
     share = f"{case.share:.0%}" if case.share < 1e6 else "over"
     return case.kind, sizes or "fixed", case.seed, "yes" if case.ok else "no", case.error, share, case.bound

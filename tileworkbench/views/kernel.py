@@ -58,6 +58,7 @@ def verdict(kernel: JITKernel, check: Check | None) -> Verdict:
 
 
 def machine_words(kernel: JITKernel) -> str:
+    """What the operations became, and the figures that matter."""
     variant = kernel.variant
     if variant is None:
         return "Runs on the CPU target."
@@ -75,6 +76,7 @@ def machine_words(kernel: JITKernel) -> str:
 
 
 def bound_words(kernel: JITKernel) -> str:
+    """The least time, where the sizes are known."""
     if kernel.tile.symbols():
         return ""
     try:

@@ -10,6 +10,7 @@ from .document import Section
 
 
 def plan_section(kernel: JITKernel) -> Section:
+    """The decisions, then roles, channels, assumptions and notes."""
     plan = kernel.plan
     if kernel.variant is None:
         text = "The CPU target runs the tile program itself: there is no instruction to choose."

@@ -8,6 +8,7 @@ from .document import Section
 
 
 def steps_section(kernel: JITKernel) -> Section:
+    """The program as it was read, a table of passes, and a diff for each that changed something."""
     trace = kernel.trace
     program = Code("python", first_text(kernel), "The kernel as it was read")
     if not trace:

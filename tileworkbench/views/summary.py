@@ -17,6 +17,7 @@ def summary_section(kernel: JITKernel, check: Check | None = None) -> Section:
 
 
 def facts(kernel: JITKernel, check: Check | None) -> list[tuple[str, Cell]]:
+    """Names and values; run-time extents are those of the last case of the check."""
     sizes = dict(check.cases[-1].sizes) if check is not None and check.cases else {}
     found: list[tuple[str, Cell]] = [("target", target_text(kernel))]
     if kernel.variant is not None:
@@ -37,6 +38,7 @@ def facts(kernel: JITKernel, check: Check | None) -> list[tuple[str, Cell]]:
 
 
 def target_text(kernel: JITKernel) -> str:
+    """The target, with the card that it is planned for."""
     if kernel.variant is None:
         return "cpu (the tile machine, on NumPy)"
     return f"{kernel.target} (planned for {kernel.target.device.marketing})"

@@ -13,6 +13,7 @@ LANGUAGES = {"cuda": "cuda", "hip": "hip"}
 
 
 def source_section(kernel: JITKernel) -> Section:
+    """The generated text with the user's lines."""
     if kernel.variant is None:
         return Section("cuda", "CUDA", (Text("The CPU target generates no device text."),))
     source = kernel.variant.source
@@ -22,6 +23,7 @@ def source_section(kernel: JITKernel) -> Section:
 
 
 def ptx_section(kernel: JITKernel) -> Section:
+    """PTX, or what hides it."""
     try:
         block: Block = Code("ptx", kernel.ptx)
     except TileError as error:
@@ -30,6 +32,7 @@ def ptx_section(kernel: JITKernel) -> Section:
 
 
 def sass_section(kernel: JITKernel) -> Section:
+    """Machine code, or what hides it."""
     try:
         lines = kernel.sass_lines
     except TileError as error:
