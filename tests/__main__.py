@@ -17,7 +17,9 @@ DEBIAN = ["chromium", "libatomic1", "fonts-dejavu-core"]
 
 def run(*command: str) -> int:
     print("$", *command, flush=True)
-    return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+    # Workers must collect the same tests in the same order, sets in parametrisations included.
+    environment = {"PYTHONHASHSEED": "0", **os.environ}
+    return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment).returncode
 
 
 def debian_root() -> bool:
@@ -37,6 +39,12 @@ def get_browser() -> None:
         run(sys.executable, "-m", "playwright", "install", "chromium")
 
 
+def workers(arguments: list[str]) -> list[str]:
+    """One process a core, unless the caller decides; tests of one browser stay in one process."""
+    decided = any(each.startswith(("-n", "--numprocesses", "--pdb")) for each in arguments)
+    return [] if decided else ["-n", "auto", "--dist", "loadgroup"]
+
+
 def main(arguments: list[str]) -> int:
     get_browser()
     print(f"browser: {browser.find_browser() or 'none, the browser ring is skipped; ' + browser.FIX}")
@@ -44,7 +52,7 @@ def main(arguments: list[str]) -> int:
         run(sys.executable, "-m", "ruff", "check", "."),
         run(sys.executable, "-m", "mypy"),
         # Last, so that its closing line is the last word.
-        run(sys.executable, "-m", "pytest", *arguments),
+        run(sys.executable, "-m", "pytest", *workers(arguments), *arguments),
     ]
     for name, status in zip(("ruff", "mypy", "pytest"), checks, strict=True):
         if status:

@@ -15,6 +15,8 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = {name: [item for item in items if item.get_closest_marker(name)] for name in ("gpu", "browser")}
+    for item in marked["browser"]:
+        item.add_marker(pytest.mark.xdist_group("browser"))
     if marked["gpu"] and not any(device.driver for device in detect()):
         for item in marked["gpu"]:
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
