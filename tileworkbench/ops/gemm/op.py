@@ -59,22 +59,20 @@ class Gemm(Op):
         """Products of narrow floats are exact in float32 and summed there; integers are exact in float64."""
         a = self._operand(env, self.a, self.transpose_a)
         b = self._operand(env, self.b, self.transpose_b)
+        env.require(self.clear, "a gemm's clear flag", self.loc)
+        clear = env.scalar(self.clear)
+        if not np.any(clear):
+            env.add_product(self.c, a, b)
+            return
         to = self.c.buffer.dtype
         total = env.product(a, b)
         if to.is_int:
-            total = total.astype(np.int64).astype(to.numpy)
-        total = total.reshape(total.shape[: env.lead] + env.extents(self.c))
-        env.require(self.clear, "a gemm's clear flag", self.loc)
-        clear = env.scalar(self.clear)
-        if np.all(clear):
-            env.write(self.c, env.round(total.astype(env.container(to), copy=False), to), to)
-            return
-        if np.any(clear):  # in some blocks only
+            total = total.astype(np.int64)
+        total = total.astype(env.container(to)).reshape(total.shape[: env.lead] + env.extents(self.c))
+        if not np.all(clear):  # in some blocks only
             kept = np.logical_not(clear).reshape(np.shape(clear) + (1,) * len(self.c.extents))
             total = np.where(kept, env.read(self.c) + total, total)
-            env.write(self.c, env.round(total, to), to, keep=True)
-            return
-        env.accumulate(self.c, total)
+        env.write(self.c, env.round(total, to), to, keep=True)
 
     def _operand(self, env: Any, region: Region, transposed: bool) -> np.ndarray:
         value = env.read(region, sink="a gemm")

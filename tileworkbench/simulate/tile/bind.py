@@ -15,9 +15,9 @@ from ...ir.kernel import Kernel
 from .rounding import is_narrow, widen
 from .storage import Slot
 
-# Inputs of narrow floats are kept as float32 when all of them together stay below this; else they are widened at
-# every access. Bytes.
-_WIDEN_LIMIT = 96 * 2**20
+# Inputs of narrow floats are kept as float32 when a call then stays below three times its tensors and this many bytes;
+# else they are widened at every access.
+_WIDEN_ROOM = 128 * 2**20
 
 
 @dataclass(slots=True)
@@ -162,6 +162,8 @@ def _widen(bound: Bound, written: set[Buffer]) -> None:
         if slot.frozen and any(np.may_share_memory(slot.array, t) for t in targets):
             slot.frozen = False
     narrow = [s for s in bound.slots.values() if s.narrow and s.frozen]
-    if sum(s.array.size * 4 for s in narrow) <= _WIDEN_LIMIT:
+    masks = sum(s.unwritten.nbytes for s in bound.slots.values() if s.unwritten is not None)
+    room = 2 * sum(s.array.nbytes for s in bound.slots.values()) + _WIDEN_ROOM - masks
+    if sum(s.array.size * 4 for s in narrow) <= room:
         for slot in narrow:
             slot.array, slot.narrow = widen(slot.array, slot.buffer.dtype), False

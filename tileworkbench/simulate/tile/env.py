@@ -169,13 +169,20 @@ class Env:
         """a · b over the last two axes; valid until the next product."""
         return self.program.products.product(a, b)
 
-    def accumulate(self, region: Region, value: np.ndarray) -> None:
-        """Adds `value` to the region's elements, rounded to their dtype."""
+    def add_product(self, region: Region, a: np.ndarray, b: np.ndarray) -> None:
+        """Adds a · b to the region's elements, rounded to their dtype."""
         st, to = self.st, region.buffer.dtype
         old = self.read(region, sink="a gemm's accumulator")
         slot = st.slot(region.buffer, write=True)
-        fits = old is slot.array and slot.owned and rounding.rounder(to) is None and value.dtype == old.dtype
-        if fits and st.mask is True and value.shape == old.shape:
+        private = old is slot.array and slot.owned and st.mask is True and rounding.rounder(to) is None
+        matrix = (*old.shape[: self.lead], *old.shape[-2:])
+        if private and self.program.products.add_product(old.reshape(matrix), a, b):
+            return
+        value = self.product(a, b)
+        if to.is_int:
+            value = value.astype(np.int64).astype(to.numpy)
+        value = value.reshape(value.shape[: self.lead] + old.shape[self.lead :])
+        if private and value.dtype == old.dtype and value.shape == old.shape:
             np.add(old, value, out=old)
         else:
             self.write(region, self.round(np.add(old, value), to), to, keep=True)

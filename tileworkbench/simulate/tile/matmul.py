@@ -7,8 +7,11 @@ then works on few large matrices instead of many small ones."""
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+
+from . import blas
 
 
 class Products:
@@ -20,15 +23,24 @@ class Products:
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """a · b over the last two axes, broadcast over the leading ones; valid until the next product."""
         a, b = _narrowed(a), _narrowed(b)
-        lead = range(a.ndim - 2)
-        both = [x for x in lead if a.shape[x] > 1 and b.shape[x] > 1]
-        rows = [x for x in lead if a.shape[x] > 1 and b.shape[x] == 1]
-        columns = [x for x in lead if b.shape[x] > 1 and a.shape[x] == 1]
-        batch = tuple(a.shape[x] for x in both)
-        left = _axes(a, [*both, *rows, a.ndim - 2, a.ndim - 1]).reshape(*batch, -1, a.shape[-1])
-        right = _axes(b, [*both, b.ndim - 2, *columns, b.ndim - 1]).reshape(*batch, b.shape[-2], -1)
-        flat = np.matmul(left, right, out=self._take((*batch, left.shape[-2], right.shape[-1]), a.dtype))
-        return _spread(flat, a, b, both, rows, columns)
+        axes = _Axes.of(a, b)
+        left, right = axes.left(a), axes.right(b)
+        out = self._take((*left.shape[:-2], left.shape[-2], right.shape[-1]), a.dtype)
+        return axes.spread(np.matmul(left, right, out=out), a, b)
+
+    def add_product(self, c: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
+        """c += a · b in place, if the arrays allow it."""
+        if blas.multiply_add is None or not c.dtype == a.dtype == b.dtype == np.float32 or 0 in (*c.shape, *a.shape):
+            return False
+        a, b = _narrowed(a), _narrowed(b)
+        axes = _Axes.of(a, b)
+        flat = axes.gathered(c, a, b)
+        if flat is None:
+            return False
+        left, right = axes.left(a), axes.right(b)
+        for place in np.ndindex(flat.shape[:-2]):
+            blas.multiply_add(flat[place], left[place], right[place])
+        return True
 
     def _take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         size = math.prod(shape)
@@ -50,15 +62,66 @@ def _axes(x: np.ndarray, keep: list[int]) -> np.ndarray:
     return np.asarray(x.transpose([*rest, *keep])[(0,) * len(rest)])
 
 
-def _spread(
-    flat: np.ndarray, a: np.ndarray, b: np.ndarray, both: list[int], rows: list[int], columns: list[int]
-) -> np.ndarray:
-    """(both…, rows · m, columns · n) as the machine's axes, then m, n: a view."""
-    lead = a.ndim - 2
-    sizes = [*(a.shape[x] for x in both), *(a.shape[x] for x in rows), a.shape[-2]]
-    sizes += [*(b.shape[x] for x in columns), b.shape[-1]]
-    order = [*both, *rows, lead, *columns, lead + 1]
-    missing = [x for x in range(lead) if x not in order]
-    full = flat.reshape(*sizes, *(1,) * len(missing))
-    place = {axis: n for n, axis in enumerate([*order, *missing])}
-    return full.transpose([place[axis] for axis in range(lead + 2)])
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """How leading axes enter a product: both operands depend on `both`, only the left one on `rows`, only the right
+    one on `columns`."""
+
+    both: list[int]
+    rows: list[int]
+    columns: list[int]
+    lead: int
+
+    @classmethod
+    def of(cls, a: np.ndarray, b: np.ndarray) -> _Axes:
+        lead = range(a.ndim - 2)
+        return cls(
+            [x for x in lead if a.shape[x] > 1 and b.shape[x] > 1],
+            [x for x in lead if a.shape[x] > 1 and b.shape[x] == 1],
+            [x for x in lead if b.shape[x] > 1 and a.shape[x] == 1],
+            a.ndim - 2,
+        )
+
+    def left(self, a: np.ndarray) -> np.ndarray:
+        """(both…, rows · m, k)."""
+        ordered = _axes(a, [*self.both, *self.rows, self.lead, self.lead + 1])
+        return ordered.reshape(*ordered.shape[: len(self.both)], -1, a.shape[-1])
+
+    def right(self, b: np.ndarray) -> np.ndarray:
+        """(both…, k, columns · n)."""
+        ordered = _axes(b, [*self.both, self.lead, *self.columns, self.lead + 1])
+        return ordered.reshape(*ordered.shape[: len(self.both)], b.shape[-2], -1)
+
+    def spread(self, flat: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """(both…, rows · m, columns · n) as the machine's axes, then m, n: a view."""
+        sizes = [*(a.shape[x] for x in (*self.both, *self.rows)), a.shape[-2]]
+        sizes += [*(b.shape[x] for x in self.columns), b.shape[-1]]
+        order = [*self.both, *self.rows, self.lead, *self.columns, self.lead + 1]
+        missing = [x for x in range(self.lead) if x not in order]
+        full = flat.reshape(*sizes, *(1,) * len(missing))
+        place = {axis: n for n, axis in enumerate([*order, *missing])}
+        return full.transpose([place[axis] for axis in range(self.lead + 2)])
+
+    def gathered(self, c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        """The inverse of `spread`: c as (both…, rows · m, columns · n), contiguous rows, if that is a view of it."""
+        want = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        if c.shape != (*want, a.shape[-2], b.shape[-1]):
+            return None
+        tall = _merged(c, [*self.rows, self.lead])
+        wide = _merged(c, [*self.columns, self.lead + 1])
+        if tall is None or wide is None or wide[1] != c.itemsize or tall[1] < wide[0] * c.itemsize:
+            return None
+        shape = [*(c.shape[x] for x in self.both), tall[0], wide[0]]
+        strides = [*(c.strides[x] for x in self.both), tall[1], wide[1]]
+        return np.lib.stride_tricks.as_strided(c, shape, strides)
+
+
+def _merged(x: np.ndarray, axes: list[int]) -> tuple[int, int] | None:
+    """Extent and stride of neighbouring axes taken as one; None when they do not follow one another in memory."""
+    axes = [axis for axis in axes if x.shape[axis] > 1] or axes[-1:]
+    size, stride = x.shape[axes[-1]], x.strides[axes[-1]]
+    for axis in reversed(axes[:-1]):
+        if x.strides[axis] != size * stride:
+            return None
+        size *= x.shape[axis]
+    return size, stride
