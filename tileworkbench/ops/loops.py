@@ -289,6 +289,7 @@ def _linear(loop: Distribution, inner: Any, points: Any) -> Fit | None:
 
 
 def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit:
+    """The access's registers; InternalError when a conversion is missing."""
     found = fit(nest, loop, use, layout)
     if found is None:
         raise InternalError(

@@ -57,6 +57,7 @@ def _aligned(op: Copy, run: int, facts: Facts) -> bool:
 
 
 def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """One cp.async per run; runs outside the tensor arrive as zeros."""
     shape = tuple(extent(op.dst.extents[d]) for d in walked(op.dst))
     loop = loop_layout(shape, ctx.threads, impl.detail["run"])
     extents = loop.reg_extents

@@ -170,6 +170,7 @@ def _times(a: Any, b: int) -> Any:
 
 
 def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """One instruction per box, by one thread; a store also closes its bulk group."""
     load = impl.detail["load"]
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
     layout = ctx.layouts[near.buffer]

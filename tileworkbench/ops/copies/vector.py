@@ -37,6 +37,7 @@ def misfits(op: Copy, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[
 
 
 def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """The whole copy, or its loads into staging registers."""
     p = as_parallel(op)
     loop = choose(nest(op), ctx.layouts, ctx.threads, vector=op.hint("coalesced_width"), hint=op.hint("loop_layout"))
     if not impl.detail["staged"]:
@@ -47,6 +48,7 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
 
 
 def complete(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """The stores of a staged copy."""
     if not impl.detail["staged"]:
         return ()
     p = as_parallel(op)

@@ -67,6 +67,7 @@ def shared_layouts(buffer: Buffer) -> tuple[Any, ...]:
 
 
 def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """For each k-step: both operands into registers, then every instruction of the warp's part of C."""
     atom: Atom = impl.detail["atom"]
     um, un = impl.detail["units"]
     m, n, k = op.mnk

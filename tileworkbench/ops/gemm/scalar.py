@@ -43,12 +43,14 @@ def _body(op: Gemm, i: Var, j: Var) -> tuple[Stmt, ...]:
 
 
 def infer_layouts(op: Gemm, known: Mapping[Buffer, Any], threads: int, free: bool) -> dict[Buffer, Any]:
+    """C is spread like the loop over it."""
     m, n, _ = op.mnk
     i, j = Var("i"), Var("j")
     return infer(Nest.of((i, j), (m, n), _body(op, i, j)), known, threads, free=free, vector=1)
 
 
 def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+    """An element loop over C with the walk along K inside."""
     m, n, _ = op.mnk
     i, j = Var("i"), Var("j")
     body = _body(op, i, j)
