@@ -19,7 +19,7 @@ def run_cell(text: str, **names: Any) -> dict[str, Any]:
     file = f"<cell {next(_NUMBER)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space: dict[str, Any] = {"T": T, **names}
-    exec(compile(text, file, "exec"), space)
+    exec(compile(text, file, "exec", dont_inherit=True), space)
     return space
 
 

@@ -26,7 +26,7 @@ rng_rand Persistent sync_grid no_set_max_nreg Serial ptr make_tensor parallel tv
 device_assert atomic_addx4 alloc_reducer finalize_reducer cumsum sigmoid
 """.split()  # noqa: SIM905
 NEED_MORE = {
-    "access_ptr", "call_extern", "tvm_thread_allreduce", "comm_reducer", "attr", "im2col", "ptx_cp_async", "dp4a",
+     "call_extern", "tvm_thread_allreduce", "comm_reducer", "attr", "im2col",  "dp4a",
     "rng_init", "rng_rand", "gemm_sp", "alloc_reducer", "finalize_reducer",
 }  # fmt: skip
 
@@ -131,3 +131,27 @@ def test_layouts_of_functions():
     assert layout.table()[1, 2] == 2 * 4 + 1
     fragment = T.Fragment((8, 4), lambda i, j: (i * 2 + j // 2, j % 2))
     assert fragment.threads == 16
+
+
+def test_cp_async_is_its_stores():
+    lines = body(
+        "s = T.alloc_shared((64,), 'float32')\n"
+        "T.ptx_cp_async(T.access_ptr(s[n], 'w', 4), T.access_ptr(A[bx, 8], 'r', 4), 4, n > 3)\n"
+        "T.ptx_commit_group()\nT.ptx_wait_group(0)"
+    )
+    assert lines[1:6] == [
+        "for lane in T.vectorized(4):",
+        "    if n > 3:",
+        "        s[n + lane] = A[bx, 8 + lane]",
+        "    else:",
+        "        s[n + lane] = 0.0",
+    ]
+
+
+def test_dtypes_are_their_names():
+    assert "".join(c for c in T.int8 if c.isdigit()) == "8" and f"{T.float16}" == "float16" and {T.int8: 1}["int8"] == 1
+    assert T.int4 == "int4" and T.int4 != T.int8 and T.int4.bits == 4
+    with pytest.raises(TargetError, match="narrower than a byte"):
+        T.Tensor((4,), T.int4)
+    with pytest.raises(TargetError, match="narrower than a byte"):
+        T.Tensor((4,), "float4_e2m1fn")

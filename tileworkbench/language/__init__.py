@@ -194,6 +194,7 @@ from .mathfns import (
 )
 from .missing import unknown as _unknown
 from .persistent import Persistent
+from .pointers import access_ptr, ptx_cp_async
 from .prim import PrimFunc, prim_func, read, read_all
 from .surface import Var, inline, macro, meta_class
 from .tensor import Buffer_ as Buffer

@@ -11,15 +11,35 @@ from ..ir.expr import Buffer, Expr, Load, as_expr, cast
 from ..ir.stmt import ZERO
 from .faults import fault
 
+# Element types that exist in the language but have no storage here yet, with their bits.
+_UNBUILT = {
+    "int1": 1,
+    "uint1": 1,
+    "int2": 2,
+    "uint2": 2,
+    "int4": 4,
+    "uint4": 4,
+    "float4_e2m1fn": 4,
+    "float4_e2m1_unpacked": 8,
+    "float6_e2m3fn": 6,
+    "float6_e3m2fn": 6,
+    "float8_e3m4": 8,
+    "float8_e4m3b11fnuz": 8,
+}
 
-class dtype:
-    """A data type: `T.dtype("float16")`, `T.float16`. Equal to whatever names the same type; calling it casts."""
+
+class dtype(str):
+    """A data type: `T.dtype("float16")`, `T.float16`. Its own name as text, equal to whatever names the same type;
+    calling it casts."""
 
     __slots__ = ("__dtype__",)
     __dtype__: DType
 
-    def __init__(self, value: Any) -> None:
-        self.__dtype__ = to_dtype(value)
+    def __new__(cls, value: Any) -> dtype:
+        row = as_dtype(value)
+        made = super().__new__(cls, row.name)
+        made.__dtype__ = row
+        return made
 
     @property
     def name(self) -> str:
@@ -61,14 +81,36 @@ class dtype:
         except (TileError, TypeError):
             return False
 
-    def __hash__(self) -> int:
-        return hash(self.__dtype__)
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
-    def __str__(self) -> str:
-        return self.name
+    __hash__ = str.__hash__
 
     def __repr__(self) -> str:
         return f"T.{self.name}"
+
+
+class UnbuiltDtype(str):
+    """A data type that can be named and compared; using it for a tile or a value is a TargetError."""
+
+    __slots__ = ("bits",)
+    bits: int
+    lanes = 1
+
+    def __new__(cls, name: str, bits: int) -> UnbuiltDtype:
+        made = super().__new__(cls, name)
+        made.bits = bits
+        return made
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __call__(self, value: Any) -> Expr:
+        return cast(as_expr(value), as_dtype(self))
+
+    def __repr__(self) -> str:
+        return f"T.{self}"
 
 
 def value_of(variable: Buffer) -> Expr:
@@ -76,61 +118,18 @@ def value_of(variable: Buffer) -> Expr:
 
 
 def as_dtype(value: Any) -> DType:
-    """The ir dtype that a user's word names."""
+    """The ir dtype that a user's word names; TargetError for a format without storage here."""
+    if isinstance(value, UnbuiltDtype) or value in _UNBUILT:
+        raise TargetError(
+            f"the data type {value!s}",
+            rule="it needs elements narrower than a byte, or a format, that have no storage here yet",
+            fix="use int8 or an fp8 type, packed by hand",
+        )
     return to_dtype(value)
 
 
 NAMES: dict[str, dtype] = {name: dtype(name) for name in DTYPES if name != "handle"}
 NAMES |= {alias: dtype(alias) for alias in ("half", "float", "double", "short", "int", "uint", "long", "float8_e4m3")}
-# Element types that exist in the language but have no storage here yet, with their bits.
-_UNBUILT = {
-    "int1": 1,
-    "uint1": 1,
-    "int2": 2,
-    "uint2": 2,
-    "int4": 4,
-    "uint4": 4,
-    "float4_e2m1fn": 4,
-    "float4_e2m1_unpacked": 8,
-    "float6_e2m3fn": 6,
-    "float6_e3m2fn": 6,
-    "float8_e3m4": 8,
-    "float8_e4m3b11fnuz": 8,
-}
-
-
-class UnbuiltDtype:
-    """A data type that can be named and compared; using it for a tile or a value is a TargetError."""
-
-    lanes = 1
-
-    def __init__(self, name: str, bits: int) -> None:
-        self.name, self.bits = name, bits
-
-    @property
-    def __dtype__(self) -> DType:
-        raise TargetError(
-            f"T.{self.name}",
-            rule="it needs elements narrower than a byte, or a format, that have no storage here yet",
-            fix="use int8 or an fp8 type, packed by hand",
-        )
-
-    def __call__(self, value: Any) -> Expr:
-        return cast(as_expr(value), self.__dtype__)
-
-    def __eq__(self, other: object) -> bool:
-        return str(other) == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"T.{self.name}"
-
-
 UNBUILT = {name: UnbuiltDtype(name, bits) for name, bits in _UNBUILT.items()}
 
 

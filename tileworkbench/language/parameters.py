@@ -169,7 +169,7 @@ def annotations_of(fn: Callable[..., Any], outer: Mapping[str, Any]) -> dict[str
     cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
     scope = ChainMap({n: c.cell_contents for n, c in cells if has_contents(c)}, dict(outer))
     for name, annotation in fn.__annotations__.items():
-        if isinstance(annotation, str) and name != "return":
+        if type(annotation) is str and name != "return":  # a dtype object is a str too
             annotation = _evaluate(fn, name, annotation, scope)
         if isinstance(annotation, TensorFactory):
             annotation = None  # `A: T.Tensor` leaves the shape to the body

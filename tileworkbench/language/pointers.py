@@ -1,0 +1,68 @@
+"""T.access_ptr and the cp.async statement that takes it: a place in a buffer, given to instruction-like statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, truth
+from ..ir.stmt import ONE, ZERO, For, If, Stmt, Store
+from .builder import require
+from .faults import fault
+from .regions import to_region
+
+
+@dataclass(frozen=True, eq=False)
+class Pointer:
+    """The address of an element, with what it is used for: r, w or rw."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    access: str
+
+    def element(self, number: Any) -> tuple[Expr, ...]:
+        """The indices of the element `number` places further in the last dimension."""
+        return (*self.indices[:-1], binary("add", self.indices[-1], number))
+
+
+def access_ptr(
+    base: Any,
+    access_type: str = "r",
+    *extents: Any,
+    offset: Any = 0,
+    extent: Any = None,
+    ignore_last_ndim: int = 0,
+) -> Pointer:
+    """A pointer to `base` (a buffer, an element or a slice), moved by `offset` elements of its last dimension."""
+    require("T.access_ptr")
+    if access_type not in ("r", "w", "rw"):
+        raise fault(f"T.access_ptr: access_type={access_type!r}", "it is r, w or rw", 'T.access_ptr(A[i], "r")')
+    region = to_region(base, "T.access_ptr: the base")
+    indices = (*region.starts[:-1], binary("add", region.starts[-1], offset))
+    return Pointer(region.buffer, indices, access_type)
+
+
+def ptx_cp_async(dst_ptr: Any, src_ptr: Any, num_elems: Any, predicate: Any = None) -> None:
+    """Copies `num_elems` elements from global to shared memory, for the executing thread; where `predicate` is false
+    the destination becomes 0. It is read as the elements' stores: they are complete when a wait would return."""
+    builder = require("T.ptx_cp_async")
+    for word, value in (("dst_ptr", dst_ptr), ("src_ptr", src_ptr)):
+        if not isinstance(value, Pointer):
+            raise fault(f"T.ptx_cp_async: {word} is not a pointer", "it takes T.access_ptr(...)", "T.access_ptr(A[i])")
+    if isinstance(num_elems, Expr) or not hasattr(num_elems, "__index__"):
+        raise fault("T.ptx_cp_async: num_elems is known only at run time", "it is an int", "use a constant")
+    if dst_ptr.buffer.dtype is not src_ptr.buffer.dtype:
+        raise ShapeError(
+            f"T.ptx_cp_async from {src_ptr.buffer.dtype} to {dst_ptr.buffer.dtype}",
+            rule="both sides have one dtype",
+            fix="use T.copy, which converts",
+        )
+    loc = builder.here
+    lane = Var(builder.unique("lane"), loc=loc)
+    value = Load(src_ptr.buffer, src_ptr.element(lane), loc=loc)
+    body: tuple[Stmt, ...] = (Store(dst_ptr.buffer, dst_ptr.element(lane), value, loc=loc),)
+    if predicate is not None:
+        zero = Store(dst_ptr.buffer, dst_ptr.element(lane), as_expr(0, dst_ptr.buffer.dtype), loc=loc)
+        body = (If(truth(predicate), body, (zero,), loc=loc),)
+    builder.emit(For(lane, ZERO, as_expr(num_elems), ONE, body, "vector", loc=loc))
