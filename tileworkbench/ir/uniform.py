@@ -129,6 +129,10 @@ class Uniformity:
             self._instruction(s, around)
         elif isinstance(s, Op):
             self._operation(s, around)
+        elif hasattr(s, "element_access"):
+            for a in s.element_access():  # what an atomic finds differs from thread to thread
+                if a.writes and a.buffer.space in ("local", "var", "reg"):
+                    self._lower(self.buffers, a.buffer, "thread")
         else:
             for part in children(s):
                 if isinstance(part, Stmt):

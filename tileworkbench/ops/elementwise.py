@@ -32,7 +32,7 @@ from ..ir.expr import (
 )
 from ..ir.instr import AtomicMem, LoadMem, StoreMem
 from ..ir.node import map_children, replace, walk
-from ..ir.stmt import ONE, ZERO, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
+from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
 from ..ir.uniform import rank
 from ..layout import Distribution
 from . import intrinsics, private
@@ -40,6 +40,8 @@ from .context import Context, run
 from .loops import Nest, Use, require_fit
 
 TRUE = const(True)
+# Orders that the memory system has no word for become the next stronger one.
+ORDERS = {"consume": "acquire", "seq_cst": "acq_rel"}
 
 
 @dataclass
@@ -115,6 +117,8 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return _serial(s, scope)
     if isinstance(s, (Break, Continue)):
         return (s,)
+    if isinstance(s, Alloc):
+        return ()
     if isinstance(s, While):
         return (while_loop(s, *_condition(s.cond, scope), _nested(s.body, scope)),)
     if isinstance(s, Eval):
@@ -317,7 +321,7 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     return (
         Store(staged, (ZERO,), value, loc=s.loc),
         AtomicMem(
-            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, s.order, where, loc=s.loc
+            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, ORDERS.get(s.order, s.order), where, loc=s.loc
         ),
     )
 

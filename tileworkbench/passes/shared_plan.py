@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
-from ..ir.planned import Acquire, Release, Role, Wait
+from ..ir.node import walk
+from ..ir.planned import Acquire, Issue, Release, Role, Wait
 from ..ir.stmt import Alloc, Stmt
 from ..target import Target
 
 MIN_ALIGNMENT = 16
+ENGINE_ALIGNMENT = 128  # of what the copy engine moves
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,19 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
     """`attrs["places"]`: tile → (offset, bytes) from the start of shared memory."""
     lives = _lives(kernel)
     places: dict[Buffer, tuple[int, int]] = {}
-    order = sorted(lives, key=lambda b: (-_alignment(kernel, b), -_bytes(kernel, b)))
+    moved = _moved_by_engine(kernel)
+    alignment = {b: max(_alignment(kernel, b), ENGINE_ALIGNMENT if b in moved else 0) for b in lives}
+    order = sorted(lives, key=lambda b: (-alignment[b], -_bytes(kernel, b)))
     for buffer in order:
         taken = sorted(places[b] for b in places if lives[b].meets(lives[buffer]))
-        places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), _alignment(kernel, buffer)), _bytes(kernel, buffer))
+        places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), alignment[buffer]), _bytes(kernel, buffer))
     return kernel.with_(attrs={**kernel.attrs, "places": places})
+
+
+def _moved_by_engine(kernel: Kernel) -> set[Buffer]:
+    """Tiles that the copy engine or wgmma reads or writes."""
+    issued = (n for n in walk(kernel.body) if isinstance(n, Issue))
+    return {b for s in issued for b, proxy in s.impl.proxies.items() if proxy == "async"}
 
 
 def _alignment(kernel: Kernel, buffer: Buffer) -> int:

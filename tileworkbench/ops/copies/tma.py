@@ -81,6 +81,9 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
         return "the last dimension of the tensor is not walked"
     if inner % 16:
         return f"rows of the tile are {inner} B, not a multiple of 16 B"
+    size = math.prod(extent(e) for e in near.buffer.shape) * item
+    if size % 128:
+        return f"`{near.buffer.name}` has {size} B, not a multiple of 128 B: a second version would not be aligned"
     if not _layouts(tuple(extent(e) for e in near.buffer.shape), item):
         return f"rows of {inner} B fit no box"
     return ""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.expr import Buffer, Expr, const
+from ...ir.expr import Buffer, Const, Expr, const
 from ...ir.instr import LdMatrix, LoadMem, Mma
 from ...ir.op import Impl, Refusal
-from ...ir.stmt import ONE, ZERO, For, Region, Stmt
+from ...ir.stmt import ONE, ZERO, For, If, Region, Stmt, Store
 from ...layout import SharedLayout
 from ...layout.atoms import Atom
 from ...layout.ldmatrix import matrix_move
@@ -94,7 +94,16 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     )  # fmt: skip
     body = (*loads, _unroll(mi, count_m, (_unroll(ni, count_n, (product,)),)))
     ctx.facts = outer
-    return (_unroll(step, k // atom.k, body),)
+    return (*_cleared(op, c, ctx), _unroll(step, k // atom.k, body))
+
+
+def _cleared(op: Gemm, c: Buffer, ctx: Context) -> tuple[Stmt, ...]:
+    """Zeros in the accumulator where its old contents do not count."""
+    if isinstance(op.clear, Const) and not op.clear.value:
+        return ()
+    r = ctx.var("r")
+    made = _unroll(r, c.shape[0], (Store(c, (r,), const(0, c.dtype), loc=op.loc),))
+    return (made,) if isinstance(op.clear, Const) else (If(op.clear, (made,), loc=op.loc),)
 
 
 def _unroll(var: Any, count: int, body: tuple[Stmt, ...]) -> For:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...ir.expr import Buffer, Load, Var, cast, const
+from ...ir.expr import Buffer, Const, Load, Var, cast, const
 from ...ir.op import Impl
-from ...ir.stmt import ONE, ZERO, For, Stmt, Store
+from ...ir.stmt import ONE, ZERO, For, If, Stmt, Store
 from ..context import Context
 from ..elementwise import emit_parallel
 from ..loops import Nest, choose, infer
@@ -37,9 +37,10 @@ def _body(op: Gemm, i: Var, j: Var) -> tuple[Stmt, ...]:
     body: tuple[Stmt, ...] = (
         For(kk, ZERO, const(k), ONE, (Store(op.c.buffer, c, Load(op.c.buffer, c) + product, loc=op.loc),), "serial"),
     )
-    if getattr(op.clear, "value", None) is True:
-        body = (Store(op.c.buffer, c, const(0, to), loc=op.loc), *body)
-    return body
+    clear: Stmt = Store(op.c.buffer, c, const(0, to), loc=op.loc)
+    if isinstance(op.clear, Const):
+        return (clear, *body) if op.clear.value else body
+    return (If(op.clear, (clear,), loc=op.loc), *body)
 
 
 def infer_layouts(op: Gemm, known: Mapping[Buffer, Any], threads: int, free: bool) -> dict[Buffer, Any]:

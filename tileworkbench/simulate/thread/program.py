@@ -38,6 +38,8 @@ class Program:
         self.kernel, self.lanes, self.rows = kernel, lanes, rows
         self.layout = shared_layout(kernel)
         self.scope = Scope(lanes, wgmma_buffers(kernel), MAKERS)
+        for var in kernel.block_vars:  # places before any code: some of it is made when it first runs
+            self.scope.slot(var)
         self.statements: list[Stmt] = []
         self.maps = {m.name: m for m in kernel.maps}
         for n in walk(kernel.body):

@@ -48,7 +48,9 @@ def compile_atomic(s: AtomicElement, depth: int, program: Program) -> Callable[[
         slot = st.slot(s.buffer, write=True)
         if slot.lead:
             own(slot, tuple(n if a < st.base - 1 else 1 for a, n in enumerate(st.sizes[: slot.lead])))
-        old = update(st, slot, s.kind, at, v, s.loc, wants_old=s.old is not None)
+        # Every point updates once, also where nothing depends on its axis; inside T.Parallel threads are no axis.
+        points = (*st.sizes[: st.base - 1], 1, *st.sizes[st.base :]) if depth else st.sizes
+        old = update(st, slot, s.kind, at, v, s.loc, points, wants_old=s.old is not None)
         if s.old is not None:
             target = st.slot(s.old, write=True)
             zero: list[Any] = [0] * len(target.shape)
@@ -58,14 +60,15 @@ def compile_atomic(s: AtomicElement, depth: int, program: Program) -> Callable[[
 
 
 def update(
-    st: State, slot: Slot, kind: str, at: list[Any], value: Any, loc: Any, wants_old: bool = False
+    st: State, slot: Slot, kind: str, at: list[Any], value: Any, loc: Any, every: tuple[int, ...], wants_old: bool = False
 ) -> np.ndarray | None:
-    """Combines every active point's value into its element, in some order; what each found there, if wanted."""
+    """Combines every active point's value into its element, in some order; what each found there, if wanted. `every`:
+    extents of the points."""
     index, valid = positions(slot, at, st.rank)
     if valid is not True and slot.lead:
         refuse_outside(st, slot, at, valid, loc)
     points = [np.asarray(v) for v in (value, st.mask, valid) if np.ndim(v)]
-    shape = np.broadcast_shapes(*(a.shape for a in (*index, *points)))
+    shape = np.broadcast_shapes(every, *(a.shape for a in (*index, *points)))
     active = np.broadcast_to(np.logical_and(valid, st.mask), shape)
     where = tuple(np.broadcast_to(a, shape)[active] for a in index)
     values = np.broadcast_to(value, shape)[active].astype(slot.array.dtype)

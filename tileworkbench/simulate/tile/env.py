@@ -163,7 +163,8 @@ class Env:
         if slot.lead:
             own(slot, (*st.sizes[:-1], 1))
         with st.opened(extents):
-            update(st, slot, kind, self.program.region(region).indices(st, extents), value, region.loc)
+            every = (*st.sizes[: st.base - 1], 1, *st.sizes[st.base :])
+            update(st, slot, kind, self.program.region(region).indices(st, extents), value, region.loc, every)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """a · b over the last two axes; valid until the next product."""

@@ -1,0 +1,161 @@
+"""Atomic updates of elements and tiles: every thread or element exactly once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tileworkbench.language as T
+
+from .harness import everywhere, integers
+
+
+def test_histogram() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((100,), "int32"), H: T.Tensor((8,), "int32")):
+        with T.Kernel(4, threads=32) as bx:
+            for i in T.Parallel(25):
+                T.atomic_add(H[A[bx * 25 + i]], 1)
+
+    a = np.random.default_rng(2).integers(0, 8, 100).astype(np.int32)
+    everywhere(kernel, [a], np.bincount(a, minlength=8), initial=[np.zeros(8, np.int32)])
+
+
+def test_split_k() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(4, threads=128) as bk:
+            A_s = T.alloc_shared((64, 32), "float16")
+            B_s = T.alloc_shared((32, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), "float32")
+            T.copy(A[0, bk * 32], A_s)
+            T.copy(B[bk * 32, 0], B_s)
+            T.gemm(A_s, B_s, C_l, clear_accum=True)
+            T.atomic_add(C, C_l)
+
+    a, b = integers(1, (64, 128), "float16", 4), integers(2, (128, 64), "float16", 4)
+    everywhere(kernel, [a, b], a.astype(float) @ b.astype(float), initial=[np.zeros((64, 64), np.float32)])
+
+
+def test_replicated_once() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 64), "float32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            F = T.alloc_fragment((32, 64), "float32")
+            R = T.alloc_fragment((32,), "float32")
+            T.copy(A, F)
+            T.reduce_sum(F, R, dim=1)
+            T.atomic_add(B, R)
+            T.atomic_max(B[0:32], R)
+
+    a = integers(1, (32, 64))
+    s = a.sum(1)
+    start = integers(3, (32,))
+    everywhere(kernel, [a], np.maximum(start + s, s), initial=[start])
+
+
+def test_previous() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 64), "int32"), Count: T.Tensor((1,), "int32"), Out: T.Tensor((256,), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            tx = T.get_thread_binding(0)
+            at = T.alloc_var("int32", 0)
+            at = T.atomic_add(Count[0], 1, return_prev=True)
+            Out[at] = 1
+
+    a = integers(1, (4, 64), "int32")
+    everywhere(kernel, [a], [np.array([256]), np.ones(256)], initial=[np.zeros(1, np.int32), np.zeros(256, np.int32)])
+
+
+def test_previous_parallel() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), Count: T.Tensor((1,), "int32"), Out: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            for i in T.Parallel(64):
+                if A[i] > 0:
+                    at = T.atomic_add(Count[0], 1, return_prev=True, memory_order="acq_rel")
+                    Out[at] = 1
+
+    a = integers(1, (64,), "int32")
+    n = (a > 0).sum()
+    everywhere(
+        kernel,
+        [a],
+        [np.array([n]), (np.arange(64) < n).astype(int)],
+        initial=[np.zeros(1, np.int32), np.zeros(64, np.int32)],
+    )
+
+
+def test_orders() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            tx = T.get_thread_binding(0)
+            T.atomic_add(B[0], A[tx], memory_order="release")
+            T.atomic_max(B[1], A[tx], memory_order="acquire")
+            T.atomic_min(B[2], A[tx], memory_order="seq_cst")
+            T.atomic_or(B[3], A[tx], memory_order="consume")
+
+    a = integers(1, (64,), "int32")
+    everywhere(
+        kernel,
+        [a],
+        np.array([a.sum(), max(a.max(), 0), min(0, a.min()), np.bitwise_or.reduce(a)]),
+        initial=[np.zeros(4, np.int32)],
+    )
+
+
+def test_packed() -> None:
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 4), "float32"),
+        H: T.Tensor((64, 4), "float16"),
+        B: T.Tensor((4,), "float32"),
+        C: T.Tensor((2,), "float16"),
+    ):
+        with T.Kernel(1, threads=64) as bx:
+            tx = T.get_thread_binding(0)
+            T.atomic_addx4(B[0], A[tx, 0])
+            T.atomic_addx2(C[0], H[tx, 2])
+
+    a = integers(1, (64, 4))
+    h = integers(2, (64, 4), "float16", 5)
+    k = everywhere(
+        kernel, [a, h], [a.sum(0), h[:, 2:].sum(0)], initial=[np.zeros(4, np.float32), np.zeros(2, np.float16)]
+    )
+
+
+def test_shared_atomics() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=64) as bx:
+            S = T.alloc_shared((8,), "int32")
+            T.clear(S)
+            for i in T.Parallel(128):
+                T.atomic_add(S[A[i]], 1)
+            T.copy(S, B)
+
+    a = np.random.default_rng(2).integers(0, 8, 128).astype(np.int32)
+    everywhere(kernel, [a], np.bincount(a, minlength=8))
+
+
+def test_block_level_atomic() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4,), "int32"), B: T.Tensor((1,), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            T.atomic_add(B[0], A[bx])
+
+    a = integers(1, (4,), "int32")
+    everywhere(kernel, [a], np.array([a.sum() * 64]), initial=[np.zeros(1, np.int32)])
+
+
+def test_tma_add() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float32")
+            T.copy(A, S)
+            T.atomic_add(B, S, use_tma=True)
+
+    a = integers(1, (64, 64))
+    b = integers(2, (64, 64))
+    everywhere(kernel, [a], a + b, ("sm_90a",), initial=[b])
