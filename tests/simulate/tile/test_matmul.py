@@ -61,3 +61,28 @@ def test_without_a_blas(monkeypatch):
     a, b = operands((3, 1), (1, 3))
     assert not Products().add_product(np.zeros((3, 3, 5, 4), np.float32), a, b)
     assert np.array_equal(Products().product(a, b), a @ b)
+
+
+def test_shared_between_cores(monkeypatch):
+    """Split along rows and along the batch, with overflow in every part: no warnings, the same sums."""
+    from tileworkbench.simulate.tile import matmul, pool
+
+    monkeypatch.setattr(matmul, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(pool, "cores", lambda: 3)
+    for left, right in (((1, 1), (1, 4)), ((5, 2), (5, 1)), ((1, 1), (1, 1))):
+        a, b = operands(left, right)
+        assert np.array_equal(Products().product(a, b), a @ b)
+    huge = np.full((1, 1, 5, 7), 1e38, np.float32)
+    assert np.isinf(Products().product(huge, huge.swapaxes(-1, -2))).all()
+
+
+def test_the_first_error_of_shared_work_is_raised():
+    from tileworkbench.simulate.tile import pool
+
+    def fail():
+        raise ValueError("here")
+
+    done = []
+    with pytest.raises(ValueError, match="here"):
+        pool.run_all([lambda: done.append(1), fail, lambda: done.append(2)])
+    assert sorted(done) == [1, 2]

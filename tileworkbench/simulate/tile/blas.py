@@ -1,11 +1,13 @@
-"""C += A · B in place, by the BLAS that NumPy brought along.
+"""C += A · B in place, by the BLAS that NumPy brought along, and how many threads that BLAS uses.
 
 NumPy itself can only write a product to other memory and add it afterwards, which for tiles of a few dozen columns
 takes half as long again. Where its BLAS cannot be found or does not pass its test, `multiply_add` is None."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,16 +29,58 @@ def _libraries() -> list[Path]:
     return sorted(path for folder in folders if folder.is_dir() for path in folder.glob("*openblas*"))
 
 
-def _symbol() -> tuple[Any, Any] | None:
+def _opened() -> list[ctypes.CDLL]:
+    found = []
     for path in _libraries():
-        try:
-            library = ctypes.CDLL(str(path))
-        except OSError:
-            continue
+        with contextlib.suppress(OSError):
+            found.append(ctypes.CDLL(str(path)))
+    return found
+
+
+_LIBRARIES = _opened()
+
+
+def _symbol() -> tuple[Any, Any] | None:
+    for library in _LIBRARIES:
         for name, integer in _NAMES:
             if hasattr(library, name):
                 return getattr(library, name), integer
     return None
+
+
+class SingleThread:
+    """`with single_thread:` keeps that BLAS to the calling thread. Its own threads meet by spinning, several times in
+    one small product, which a busy machine makes hundreds of times slower. Blocks may nest and overlap."""
+
+    def __init__(self) -> None:
+        self._lock, self._open, self._before = threading.Lock(), 0, 1
+        self._get, self._set = self._functions()
+        self.works = self._set is not None
+
+    @staticmethod
+    def _functions() -> tuple[Any, Any]:
+        for library in _LIBRARIES:
+            for prefix, end in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):
+                names = [f"{prefix}openblas_{verb}_num_threads{end}" for verb in ("get", "set")]
+                if all(hasattr(library, name) for name in names):
+                    return getattr(library, names[0]), getattr(library, names[1])
+        return None, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self.works and self._open == 0:
+                self._before = self._get()
+                self._set(1)
+            self._open += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._open -= 1
+            if self.works and self._open == 0:
+                self._set(self._before)
+
+
+single_thread = SingleThread()
 
 
 def _operand(x: np.ndarray) -> tuple[np.ndarray, int, int]:

@@ -6,12 +6,16 @@ then works on few large matrices instead of many small ones."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from . import blas
+from . import blas, pool
+
+_WORTH_A_THREAD = 2**22  # multiplications
 
 
 class Products:
@@ -26,7 +30,8 @@ class Products:
         axes = _Axes.of(a, b)
         left, right = axes.left(a), axes.right(b)
         out = self._take((*left.shape[:-2], left.shape[-2], right.shape[-1]), a.dtype)
-        return axes.spread(np.matmul(left, right, out=out), a, b)
+        _shared(out, left, right, lambda c, x, y: np.matmul(x, y, out=c))
+        return axes.spread(out, a, b)
 
     def add_product(self, c: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
         """c += a · b in place, if the arrays allow it."""
@@ -37,9 +42,7 @@ class Products:
         flat = axes.gathered(c, a, b)
         if flat is None:
             return False
-        left, right = axes.left(a), axes.right(b)
-        for place in np.ndindex(flat.shape[:-2]):
-            blas.multiply_add(flat[place], left[place], right[place])
+        _shared(flat, axes.left(a), axes.right(b), _add_each)
         return True
 
     def _take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -48,6 +51,35 @@ class Products:
         if memory is None or memory.size < size:
             memory = self._memory[dtype] = np.empty(size, dtype)
         return memory[:size].reshape(shape)
+
+
+def _add_each(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    for place in np.ndindex(c.shape[:-2]):
+        blas.multiply_add(c[place], a[place], b[place])  # type: ignore[misc]
+
+
+def _quietly(work: Callable[..., object], *arrays: np.ndarray) -> None:
+    with np.errstate(all="ignore"):  # a thread does not inherit it
+        work(*arrays)
+
+
+def _shared(c: np.ndarray, a: np.ndarray, b: np.ndarray, work: Callable[..., object]) -> None:
+    """work(c, a, b), shared between the cores along the longest axis of the batch or the rows when it is worth it."""
+    if not blas.single_thread.works:
+        work(c, a, b)
+        return
+    count = min(pool.cores(), math.prod(c.shape) * a.shape[-1] // _WORTH_A_THREAD)
+    axis = max(range(c.ndim - 1), key=lambda x: c.shape[x])
+    count = max(min(count, c.shape[axis]), 1)
+    tasks = []
+    for part in range(count):
+        at = [slice(None)] * c.ndim
+        at[axis] = slice(c.shape[axis] * part // count, c.shape[axis] * (part + 1) // count)
+        place = tuple(at)
+        right = b[place] if axis < c.ndim - 2 else b
+        tasks.append(functools.partial(_quietly, work, c[place], a[place], right))
+    with blas.single_thread:
+        pool.run_all(tasks)
 
 
 def _narrowed(x: np.ndarray) -> np.ndarray:

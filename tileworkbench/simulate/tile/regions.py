@@ -32,6 +32,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class RegionPlan:
+    """A region whose parts were looked up once."""
+
     region: Region
     extents: tuple[int, ...] | None  # None: some are known only in a call
     starts: tuple[Start, ...]
