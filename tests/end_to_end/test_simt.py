@@ -1,4 +1,5 @@
-"""Statements of single threads: thread indices, private arrays and variables, exchanges, hazards with tile operations."""
+"""Statements of single threads: thread indices, private arrays and variables, exchanges, hazards with tile
+operations."""
 
 from __future__ import annotations
 
@@ -150,11 +151,11 @@ def test_shuffles() -> None:
 
     a = integers(6, (64,), "int32")
     w = a.reshape(2, 32)
-    l = np.arange(32)
+    lane = np.arange(32)
     rows = [
-        w[:, l ^ 3],
-        w[:, np.where(l + 1 < 32, l + 1, l)],
-        w[:, np.where(l - 2 >= 0, l - 2, l)],
+        w[:, lane ^ 3],
+        w[:, np.where(lane + 1 < 32, lane + 1, lane)],
+        w[:, np.where(lane - 2 >= 0, lane - 2, lane)],
         w[:, np.full(32, 5)],
         np.repeat(w.sum(1)[:, None], 32, 1),
         np.repeat(w.max(1)[:, None], 32, 1),

@@ -109,7 +109,9 @@ def number(p: Any, value: int | Expr) -> str:
 
 
 def _sync(p: Any, s: Sync) -> None:
-    writer = {"warp": _warp, "block": _block, "role": _block, "named": _block, "cluster": _cluster, "grid": _grid}.get(s.who)
+    writer = {"warp": _warp, "block": _block, "role": _block, "named": _block, "cluster": _cluster, "grid": _grid}.get(
+        s.who
+    )
     if writer is None or s.mode not in ("both", "arrive", "wait"):
         raise InternalError(
             f"a sync of {s.who!r}, mode {s.mode!r}", rule="warp, role, block, named, cluster or grid", loc=s.loc

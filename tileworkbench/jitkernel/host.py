@@ -14,7 +14,7 @@ from ..ir.kernel import Kernel
 from ..runtime import arrays
 from ..simulate.tile import run
 
-FLOATS_OF_INTS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+FLOATS_OF_INTS: dict[int, Any] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
 
 def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:

@@ -84,7 +84,8 @@ class Profiler:
         samples = on_host(func, warmup, rep) if func is not None else self.measure(warmup, rep, input_tensors).samples
         if quantiles:
             return [float(x) for x in np.quantile(samples, list(quantiles))]
-        return float({"mean": np.mean, "median": np.median, "min": np.min, "max": np.max}[return_mode](samples))
+        averages: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "min": np.min, "max": np.max}
+        return float(averages[return_mode](samples))
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """One call of the kernel (or of `func`) on made inputs."""

@@ -11,6 +11,7 @@ from ..errors import LanguageError, MissingDependency, OptionError, SimulationEr
 from ..jitkernel import JITFunction, JITKernel
 from ..jitkernel.profile import Profiler, Timings
 from ..language.faults import frames, nearest, position
+from ..language.prim import PrimFunc
 from ..views.blocks import Text
 from ..views.document import Document, Section, Verdict
 from ..views.result import Result, Shown
@@ -28,7 +29,7 @@ def run(cell: Cell, options: CellOptions, space: dict[str, Any], registry: Regis
     found = kernels.defined(space, cell)
     wanted = kernels.chosen(found, options.name, cell)
     for name, definition in found.items():
-        if name != wanted and isinstance(definition, kernels.PrimFunc):
+        if name != wanted and isinstance(definition, PrimFunc):
             space[name] = kernels.built(definition, CellOptions(target=options.target), cell)
     kernel = kernels.built(found[wanted], options, cell)
     if kernel is None:
@@ -86,7 +87,7 @@ def missing_name(error: NameError, cell: Cell) -> TileError | None:
     return LanguageError(
         f"`{error.name}` is not defined",
         rule="names are bound before the cell reads them, by this cell or an earlier one",
-        fix=nearest(error.name, known, f"assign {error.name} first, or make the kernel a factory and use --set"),
+        fix=nearest(str(error.name), known, f"assign {error.name} first, or make the kernel a factory and use --set"),
         loc=position(last),
     )
 

@@ -21,7 +21,7 @@ from .source import Cell, as_typed, cell_of, in_editor, magic_place, with_a_body
 KEPT = "_tileworkbench"  # the shell's attribute that holds what was added
 
 
-@magics_class  # type: ignore[untyped-decorator]
+@magics_class
 class TileMagics(Magics):  # type: ignore[misc]
     """The magics; all of them only parse, call and hand back an object that shows itself."""
 

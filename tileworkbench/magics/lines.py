@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from typing import Any
 
 from ..errors import OptionError, TileError
 from ..views.blocks import Cell, Diff, Table, Text
@@ -70,7 +71,7 @@ def figure(read: Callable[[], Cell]) -> Cell:
 def comparison(a: str, left: Result, b: str, right: Result) -> Shown:
     """Figures beside one another, and the difference of the lowered programs."""
     names = (a, b) if a != b else (f"{a} (1)", f"{b} (2)")
-    figures = {
+    figures: dict[str, Callable[[Any], Cell]] = {
         "target": lambda k: str(k.target),
         "registers": lambda k: figure(lambda: k.registers),
         "spilled bytes": lambda k: figure(lambda: k.spills),

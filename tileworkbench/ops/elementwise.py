@@ -176,7 +176,7 @@ UNROLLED = 256  # statements that a loop over a private array may become
 
 
 def loop_kind(s: For, walks_registers: bool = False) -> str:
-    """serial or unroll: loops that the user unrolls and loops over registers are flattened when their trips are known."""
+    """serial or unroll: loops that the user unrolls and loops over registers are flattened when trips are known."""
     trips = private.constant_trips(s)
     if trips is None:
         return "serial"

@@ -59,7 +59,7 @@ def _hold(value: Expr, ctx: Context, pre: list[Stmt], name: str = "x") -> Expr:
     return Load(made, (ZERO,))
 
 
-# --- exchanges ---------------------------------------------------------------------------------------------------------
+# --- exchanges --------------------------------------------------------------------------------------------------------
 def _exchange(x: Expr, kind: str, lane: Expr, width: int, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
     given = _hold(x, ctx, pre)
     got = ctx.registers("y", 1, x.dtype)
@@ -99,7 +99,7 @@ def _reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr
     return held
 
 
-# --- votes -------------------------------------------------------------------------------------------------------------
+# --- votes ------------------------------------------------------------------------------------------------------------
 def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
     made = ctx.registers("vote", 1, dtype)
     pre.append(Vote(run(made), kind, pred, loc=loc))  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ _VALUES: dict[str, Callable[[Call, list[Expr], Context, list[Stmt]], Expr]] = {
 }
 
 
-# --- meetings and fences -----------------------------------------------------------------------------------------------
+# --- meetings and fences ----------------------------------------------------------------------------------------------
 def effect(e: Call, ctx: Context) -> tuple[Stmt, ...]:
     """The instructions of a statement that only orders."""
     asked = "the kernel asks for it"
@@ -220,7 +220,7 @@ def _named(e: Call, ctx: Context, mode: str) -> Stmt:
     if threads % ctx.target.arch.warp_size or not 0 < threads <= ctx.block_threads:
         raise LanguageError(
             f"T.{e.fn}: barrier {number} counts {threads} threads",
-            rule=f"it counts whole warps of {ctx.target.arch.warp_size}, at most the block's {ctx.block_threads} threads",
+            rule=f"it counts whole warps of {ctx.target.arch.warp_size}, at most the {ctx.block_threads} of the block",
             fix="give the number of threads that reach it",
             loc=e.loc,
         )

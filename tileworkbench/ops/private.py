@@ -1,5 +1,5 @@
-"""Private memory of a thread (arrays, variables) as registers: places that are constant once loops are unrolled are read
-and written directly, any other place by looking through all of them, so that nothing spills to memory."""
+"""Private memory of a thread (arrays, variables) as registers: places that are constant once loops are unrolled are
+read and written directly, any other place by looking through all of them, so that nothing spills to memory."""
 
 from __future__ import annotations
 
@@ -55,9 +55,13 @@ def constant_trips(s: For) -> int | None:
 def walks_private(s: For) -> bool:
     """True when the loop's variable is part of the place of a private element."""
     for n in walk(s.body):
-        if isinstance(n, (Load, Store)) and n.buffer.space in SPACES and (n.buffer.static_size() or 1) > 1:
-            if any(m is s.var for i in n.indices for m in walk(i)):
-                return True
+        if (
+            isinstance(n, (Load, Store))
+            and n.buffer.space in SPACES
+            and (n.buffer.static_size() or 1) > 1
+            and any(m is s.var for i in n.indices for m in walk(i))
+        ):
+            return True
     return False
 
 

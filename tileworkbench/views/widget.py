@@ -51,7 +51,7 @@ def steps_widget(kernel: JITKernel) -> Any:
 def step_documents(kernel: JITKernel) -> Sequence[Document]:
     """The kernel as it was read, then each pass that changed it."""
     trace = kernel.trace
-    first = trace[0].before if len(trace) else kernel.source
+    first = next((step.before for step in trace), kernel.source)
     pages = [page("as it was read", f"the text of {kernel.name}", Code("python", first))]
     for step in trace:
         if step.changed:

@@ -57,8 +57,8 @@ class CopyAsyncArrive(Instr):
 @node
 class Sync(Instr):
     """A rendezvous. who: warp, role, block, cluster, grid, or named: the `threads` that the kernel itself brings to
-    barrier `id`. mode: both, arrive, wait. `id` and `threads` of a role's are set once barrier ids are assigned; `reason`
-    names the hazard it serves."""
+    barrier `id`. mode: both, arrive, wait. `id` and `threads` of a role's are set once barrier ids are assigned;
+    `reason` names the hazard it serves."""
 
     scope: ClassVar[str] = "role"
     synchronises: ClassVar[bool] = True

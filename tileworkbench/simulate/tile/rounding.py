@@ -140,7 +140,7 @@ def changes(source: DType, to: DType) -> bool:
 
 
 def _holds(to: DType, source: DType) -> bool:
-    a, b = (ml_dtypes.finfo(d.numpy) for d in (to, source))  # type: ignore[no-untyped-call]
+    a, b = (ml_dtypes.finfo(d.numpy) for d in (to, source))
     return bool(a.nmant >= b.nmant and a.maxexp >= b.maxexp and a.minexp - a.nmant <= b.minexp - b.nmant)
 
 
