@@ -100,7 +100,10 @@ def test_bench(notebook):
 
 def test_name(notebook):
     notebook.run(add("--target cpu --name plus"))
-    assert notebook.space["plus"] is notebook.space["add"]
+    assert notebook.space["plus"].name == "add" and "add" not in notebook.space
+    notebook.run("add = 5")
+    notebook.run(add("--target cpu --name plus"))
+    assert notebook.space["plus"].name == "add" and notebook.space["add"] == 5
     two = add("--target cpu --name add") + add().split("\n", 1)[1].replace("def add", "def other")
     assert notebook.run(two).value.kernel.name == "add"
     assert notebook.space["other"].name == "other"

@@ -76,7 +76,7 @@ class JITKernel:
         """The launcher of a kernel for a card; building the general variant is its own decision."""
         variant = self._variant("a launcher")
         if variant.binary is None:
-            raise variant.missing or MissingDependency("the kernel is not built", loc=self.tile.loc)
+            raise self._missing("no launch")
         return Launcher([(variant.source, variant.binary)], out_idx=self.tile.outputs, general=self._general)
 
     def _general(self) -> Any:
@@ -93,10 +93,17 @@ class JITKernel:
             )
         return self.variant
 
+    def _missing(self, otherwise: str) -> MissingDependency:
+        """A new error each time, so that none drags an earlier traceback along."""
+        told = self.variant.missing if self.variant is not None else None
+        if told is None:
+            return MissingDependency(f"{otherwise} without the device compiler", loc=self.tile.loc)
+        return MissingDependency(told.found, rule=told.rule, fix=told.fix, loc=told.loc)
+
     def _binary(self, what: str) -> Any:
         variant = self._variant(what)
         if variant.binary is None:
-            raise variant.missing or MissingDependency(f"no {what} without the device compiler", loc=self.tile.loc)
+            raise self._missing(f"no {what}")
         return variant.binary
 
     # What was made.
@@ -136,7 +143,9 @@ class JITKernel:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(self._binary("warnings").warnings) if self.variant is not None else ()
+        """What the device compiler warned of; empty where it did not run."""
+        binary = self.variant.binary if self.variant is not None else None
+        return binary.warnings if binary is not None else ()
 
     @property
     def shared_bytes(self) -> int:

@@ -25,6 +25,7 @@ def run(cell: Cell, options: CellOptions, space: dict[str, Any], registry: Regis
     """Runs the cell in `space`, where its kernels are bound afterwards; gives what is to be shown."""
     code = compiled(cell)
     bind_words(space)
+    before = dict(space)
     execute(code, cell, space)
     found = kernels.defined(space, cell)
     wanted = kernels.chosen(found, options.name, cell)
@@ -34,7 +35,7 @@ def run(cell: Cell, options: CellOptions, space: dict[str, Any], registry: Regis
     kernel = kernels.built(found[wanted], options, cell)
     if kernel is None:
         return waiting(found[wanted], cell)
-    bind(space, wanted, found[wanted], kernel, options)
+    bind(space, before, wanted, found[wanted], kernel, options.name or wanted)
     checked = timings = None
     if options.check is not None:
         checked = check(kernel, reference(options, cell, space), run_time(kernel, options))
@@ -92,16 +93,22 @@ def missing_name(error: NameError, cell: Cell) -> TileError | None:
     )
 
 
-def bind(space: dict[str, Any], name: str, definition: Any, kernel: JITKernel, options: CellOptions) -> None:
-    """The kernel under its name. A factory or an eager function keeps its own name, under which it can be called with
-    other sizes; its kernel gets the kernel's name, or the one that --name gives."""
-    own = isinstance(definition, JITFunction) or not kernels.is_kernel(definition)
-    if not own:
-        space[name] = kernel
-    if options.name and options.name != name:
-        space[options.name] = kernel
-    elif own and kernel.name != name and (kernel.name not in space or kernels.is_kernel(space[kernel.name])):
-        space[kernel.name] = kernel
+def bind(
+    space: dict[str, Any], before: dict[str, Any], own: str, definition: Any, kernel: JITKernel, name: str
+) -> None:
+    """The kernel under its own name, or instead under the one that --name gives; `before` are the names as the cell
+    found them. A factory or an eager function keeps its name, under which it can be called with other sizes; its
+    kernel then gets the kernel's name."""
+    if isinstance(definition, JITFunction) or not kernels.is_kernel(definition):
+        name = kernel.name if name == own else name
+        if name != own and (name not in space or kernels.is_kernel(space[name]) or name not in before):
+            space[name] = kernel
+        return
+    space[own] = kernel
+    if name != own:
+        space[name] = space.pop(own)
+        if own in before:
+            space[own] = before[own]
 
 
 def reference(options: CellOptions, cell: Cell, space: dict[str, Any]) -> Callable[..., Any] | None:

@@ -24,7 +24,7 @@ class Option:
 
 OPTIONS = (
     Option("--target", "NAME", 'what to build for: "cpu", "sm_90a", "H200" …; without it the GPU here, else the CPU'),
-    Option("--name", "NAME", "which kernel of the cell to show; a single one is bound under this name too"),
+    Option("--name", "NAME", "which kernel of the cell to show; a single one is bound as NAME instead of its own name"),
     Option("--check", "REF", "check it: REF is a function of the inputs (NumPy or torch) whose result is the truth; "
            "without REF the meaning of the text is", optional=True),
     Option("--bench", "", "time it where it can run"),

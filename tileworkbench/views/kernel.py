@@ -62,17 +62,22 @@ def machine_words(kernel: JITKernel) -> str:
     variant = kernel.variant
     if variant is None:
         return "Runs on the CPU target."
-    counts: dict[str, int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for d in kernel.plan.decisions:
-        kind = d.op.split("(")[0]
-        what = f"{kind} by {d.chosen}"
-        counts[what] = counts.get(what, 0) + 1
-    done = ", ".join(f"{n} {what}" for what, n in counts.items()) or "element code only"
+        key = d.op.split("(")[0], d.chosen
+        counts[key] = counts.get(key, 0) + 1
+    done = ", ".join(counted(n, op, how) for (op, how), n in counts.items()) or "element code only"
     if variant.binary is None:
         why = variant.missing.found if variant.missing is not None else "the device compiler is missing"
         return f"For {kernel.target}: {done}. No machine code: {why}."
     spill = "no spill" if not variant.binary.spills else f"{variant.binary.spills} bytes spilled"
     return f"For {kernel.target}: {done}; {variant.binary.registers} registers, {spill}{bound_words(kernel)}."
+
+
+def counted(n: int, op: str, how: str) -> str:
+    """For example "3 copies by TMA"."""
+    many = {"copy": "copies"}.get(op, f"{op}s")
+    return f"{n} {op if n == 1 else many} by {'TMA' if how == 'tma' else how}"
 
 
 def bound_words(kernel: JITKernel) -> str:

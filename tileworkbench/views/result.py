@@ -11,8 +11,9 @@ from ..jitkernel.kernel import JITKernel, Plan
 from ..jitkernel.profile import Timings
 from ..jitkernel.trace import Trace
 from .bench import bench_section
-from .bundle import bundle
-from .document import CellSource, Document
+from .bundle import BUDGET, bundle, fit
+from .document import MIME, CellSource, Document
+from .html import to_html
 from .kernel import DEFAULT, kernel_document
 from .text import to_text
 
@@ -56,7 +57,9 @@ class Result:
         return steps_widget(self.kernel)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {**bundle(self.document), "text/plain": str(self)}
+        document = self.document
+        html = fit(document, to_html, BUDGET // 4)
+        return {MIME: fit(document, Document.to_json, BUDGET // 2), "text/html": html, "text/plain": str(self)}
 
     def __str__(self) -> str:
         document = self.document
