@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import InternalError
 from .expr import Buffer, Expr
+from .region import is_whole
 from .stmt import Region, Stmt
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ class Op(Stmt):
     def effects(self) -> tuple[Access, ...]:
         """Every read and write, conservative when unsure."""
         raise InternalError(f"{self.name} answers no effects")
+
+    def fills(self, buffer: Buffer) -> bool:
+        """True when the op surely writes every element of the buffer without needing its old contents."""
+        found = [a for a in self.effects() if a.buffer is buffer]
+        return all(a.mode == "w" for a in found) and any(a.region is not None and is_whole(a.region) for a in found)
 
     def check(self) -> None:
         """Raises a located TileError when the operands do not fit one another (target-independent)."""

@@ -56,10 +56,12 @@ class Commit(Stmt):
 @node
 class Wait(Stmt):
     """Consumer: waits until the next version is full; its buffers then mean that version. `ahead` versions committed
-    later may still be in flight (group channels)."""
+    later may still be in flight (group channels). Without `meets` the threads of a role that feeds itself meet at the
+    wait that follows at once."""
 
     channel: Channel
     ahead: int = 0
+    meets: bool = True
 
 
 @node

@@ -258,7 +258,8 @@ def _under(e: Expr, cond: Expr, scope: Scope) -> Expr:
         load = scope.pre[i]
         if isinstance(load, LoadMem):
             pred = cond if load.pred is None else logical("land", cond, load.pred)
-            scope.pre[i] = replace(load, pred=pred, fill=load.fill or const(0, load.dst.buffer.dtype))
+            fill = const(0, load.dst.buffer.dtype) if load.fill is None else load.fill
+            scope.pre[i] = replace(load, pred=pred, fill=fill)
     return made
 
 

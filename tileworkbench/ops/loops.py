@@ -22,6 +22,7 @@ from ..ir.stmt import For, Stmt, Store
 from ..layout import Distribution, Fragment, loop_layout, padded_loop, permute_dims, reduce_dim, replicated, same
 
 VECTOR_BYTES = 16
+REPLICATED_ELEMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Nest:
             tuple(u for u in found if u.buffer.space == "fragment"),
             tuple(u for u in found if u.buffer.space in ("shared", "global")),
         )
+
+
+    def covers(self, s: Store) -> bool:
+        """True when the store, done in every iteration, reaches every element of its buffer."""
+        return _identity(Use(s.buffer, s.indices, True), self) is not None
 
 
 def _static(extent: Any) -> int:
@@ -150,6 +156,8 @@ def derive(nest: Nest, loop: Distribution, use: Use, threads: int) -> Any:
     for dim in reversed(range(len(nest.vars))):
         if dim not in kept:
             layout = reduce_dim(layout, dim)
+    if not kept:  # one element: reducing the last dimension has kept it, with extent 1
+        dims = dims[1:]
     rank_order = sorted(kept)
     order = tuple(rank_order.index(d) for d in kept)
     if order != tuple(range(len(order))):
@@ -182,9 +190,20 @@ def infer(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, free: bool, 
         layout = derive(nest, loop, use, threads)
         if layout is not None:
             out.setdefault(use.buffer, layout)
-        elif free:
-            out.setdefault(use.buffer, replicated(tuple(use.buffer.shape), threads))
+    for use in unknown if free else ():
+        if use.buffer not in out:
+            out[use.buffer] = _undetermined(nest, loop, use, threads)
     return out
+
+
+def _undetermined(nest: Nest, loop: Distribution, use: Use, threads: int) -> Distribution:
+    """A layout for a fragment that no loop walks: small ones in every thread, where that serves this access."""
+    shape = tuple(use.buffer.shape)
+    if math.prod(shape) <= REPLICATED_ELEMENTS:
+        everywhere = replicated(shape, threads)
+        if fit(nest, loop, use, everywhere) is not None:
+            return everywhere
+    return padded_loop(shape, threads, 1)
 
 
 @dataclass(frozen=True)
@@ -302,12 +321,15 @@ def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) 
 
 def misfits_of(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None,
                hint: Any = None) -> tuple[tuple[Buffer, Any], ...]:  # fmt: skip
-    """Fragments that this loop does not find in its own registers, with a layout that it would."""
+    """Fragments that this loop does not find in its own registers, with a layout that it would; None when there is no
+    such layout, because the elements that a thread needs follow from nothing but the index."""
     loop = choose(nest, known, threads, vector=vector, hint=hint)
     out: dict[Buffer, Any] = {}
     for use in nest.uses:
         if use.buffer in out or fit(nest, loop, use, known[use.buffer]) is not None:
             continue
         wanted = derive(nest, loop, use, threads)
-        out[use.buffer] = wanted if wanted is not None else replicated(tuple(use.buffer.shape), threads)
+        alike = (u for u in nest.uses if u.buffer is use.buffer)
+        fits = wanted is not None and all(fit(nest, loop, u, wanted) is not None for u in alike)
+        out[use.buffer] = wanted if fits else None
     return tuple(out.items())

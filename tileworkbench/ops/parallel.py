@@ -36,6 +36,10 @@ class Parallel(Op):
     def effects(self) -> tuple[Access, ...]:
         return tuple(accesses(self.body))
 
+    def fills(self, buffer: Buffer) -> bool:
+        whole = any(isinstance(s, Store) and s.buffer is buffer and self.nest().covers(s) for s in self.body)
+        return whole and not any(a.buffer is buffer and a.reads for a in self.effects())
+
     def run(self, env: Any) -> None:
         env.parallel(self)
 

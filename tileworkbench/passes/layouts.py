@@ -104,15 +104,15 @@ def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], thread
 def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[Stmt, ...]:
     before: list[Stmt] = []
     after: list[Stmt] = []
-    for buffer, wanted in op.misfits(impl, known, threads):
-        other = Buffer(f"{buffer.name}_as_{op.name}", buffer.shape, buffer.dtype, "fragment", loc=op.loc)
-        known[other] = wanted
+    while misfits := op.misfits(impl, known, threads):  # each swap may change the layout of the op's own loop
+        buffer, wanted = misfits[0]
+        other = _elsewhere(buffer, wanted, known, op)
         before.append(Alloc(other, loc=op.loc))
         modes = {a.mode for a in op.effects() if a.buffer is buffer}
-        if modes != {"w"}:
+        if modes != {"w"} or not op.fills(buffer):
             before += _convert(buffer, other, known, op)
         if modes != {"r"}:
-            after += _convert(other, buffer, known, op)
+            after = [*_convert(other, buffer, known, op), *after]
         op = swap(op, buffer, other)
         impl = _swap_layouts(impl, buffer, other)
     asynchronous = impl.completion == "bytes"
@@ -120,16 +120,37 @@ def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[
     return (*before, Issue(op, impl, loc=op.loc), *done, *after)
 
 
+def _elsewhere(buffer: Buffer, wanted: Any, known: dict[Buffer, Any], op: Op) -> Buffer:
+    """Where the op finds the fragment's elements: in another layout, or in shared memory when no layout serves it."""
+    if wanted is None:
+        other = Buffer(f"{buffer.name}_for_{op.name}", buffer.shape, buffer.dtype, "shared", loc=op.loc)
+        known[other] = _tile_layout(buffer)
+        return other
+    other = Buffer(f"{buffer.name}_as_{op.name}", buffer.shape, buffer.dtype, "fragment", loc=op.loc)
+    known[other] = wanted
+    return other
+
+
+def _tile_layout(buffer: Buffer) -> SharedLayout:
+    """Rows padded by 16 bytes, against bank conflicts."""
+    return SharedLayout.padded(tuple(buffer.shape), max(1, 16 // buffer.dtype.bytes) if buffer.rank > 1 else 0)
+
+
 def _convert(src: Buffer, dst: Buffer, known: dict[Buffer, Any], op: Op) -> list[Stmt]:
     """The same elements under another layout, through a shared tile: right for every pair of layouts."""
+    if "shared" in (src.space, dst.space):
+        return _move(src, dst, op)
     if same(known[src], known[dst]):
         return []
     tile = Buffer(f"{src.name}_through", src.shape, src.dtype, "shared", loc=op.loc)
-    known[tile] = SharedLayout.padded(tuple(src.shape), max(1, 16 // src.dtype.bytes) if len(src.shape) > 1 else 0)
+    known[tile] = _tile_layout(src)
+    return [Alloc(tile, loc=op.loc), *_move(src, tile, op), *_move(tile, dst, op)]
+
+
+def _move(src: Buffer, dst: Buffer, op: Op) -> list[Stmt]:
     impl = Impl("vector", "lsu", detail={"staged": False})
-    copies = (Copy(whole(src), whole(tile), loc=op.loc), Copy(whole(tile), whole(dst), loc=op.loc))
-    moves = (s for c in copies for s in (Issue(c, impl, loc=op.loc), Complete(c, impl, loc=op.loc)))
-    return [Alloc(tile, loc=op.loc), *moves]
+    copy = Copy(whole(src), whole(dst), loc=op.loc)
+    return [Issue(copy, impl, loc=op.loc), Complete(copy, impl, loc=op.loc)]
 
 
 def swap(n: Any, old: Buffer, new: Buffer) -> Any:

@@ -184,7 +184,7 @@ def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
 
 def _note(s: Stmt, pending: Pending, role: Role) -> None:
     if isinstance(s, Wait):
-        if own_ring(s.channel, role) and s.channel.completion in ("group", "none"):
+        if own_ring(s.channel, role) and s.channel.completion in ("group", "none") and s.meets:
             pending.clear()  # lowered to a wait and a meeting of the role
         return
     if isinstance(s, Sync) or block_meeting(s):

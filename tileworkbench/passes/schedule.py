@@ -7,6 +7,8 @@ for is constant. Loops fed by another role need none of this: their ring runs ah
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from ..ir.arith import substitute
@@ -16,7 +18,8 @@ from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace, walk
 from ..ir.op import Impl
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt
+from ..ir.region import overlap
+from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
 from ..target import Target
 from .specialise import NO_LIMIT, stages
 
@@ -63,14 +66,17 @@ def _pipeline(loop: For, depth: int, role: Role, made: list[Channel], notes: lis
     if reason:
         notes.append(f"the loop at {loop.loc} is not pipelined: {reason}")
         return loop
-    staged = any(c.impl.completion == "none" for c in copies)
-    depth = 2 if staged else depth
-    buffers = tuple(dict.fromkeys(c.op.dst.buffer for c in copies))  # type: ignore[attr-defined]
-    completion = "none" if staged else "group"
-    name = "_".join(b.name for b in buffers)
-    channel = Channel(name, buffers, depth, role.name, (role.name,), completion, loc=loop.loc)
-    made.append(channel)
-    return _expand(loop, copies, channel, staged)
+    rings = []
+    # Registers hold one trip's tile, so that staged copies run one trip ahead.
+    for completion, versions in (("none", 2), ("group", depth)):
+        mine = [c for c in copies if c.impl.completion == completion]
+        if mine:
+            buffers = tuple(dict.fromkeys(c.op.dst.buffer for c in mine))  # type: ignore[attr-defined]
+            name = "_".join(b.name for b in buffers)
+            channel = Channel(name, buffers, versions, role.name, (role.name,), completion, loc=loop.loc)
+            rings.append(Ring(channel, mine, loop))
+    made += [ring.channel for ring in rings]
+    return _expand(loop, rings)
 
 
 def _ahead(s: Stmt) -> bool:
@@ -93,6 +99,9 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
                         continue
                     if isinstance(n, Load) and n.buffer.space != "global":
                         return f"a copy's place depends on `{n.buffer.name}`, written in the loop"
+    reason = _partly(copies)
+    if reason:
+        return reason
     completes = {s.op for s in loop.body if isinstance(s, Complete)}
     seen: set[Buffer] = set()
     for s in loop.body:
@@ -112,53 +121,91 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
     return ""
 
 
+def _partly(copies: list[Issue]) -> str:
+    """Why the copies do not make each tile anew every trip, or an empty text."""
+    regions: dict[Buffer, list[Region]] = {}
+    for copy in copies:
+        regions.setdefault(copy.op.dst.buffer, []).append(copy.op.dst)  # type: ignore[attr-defined]
+    for buffer, parts in regions.items():
+        size = sum(math.prod(part.extents) for part in parts)
+        if any(overlap(a, b) is not False for i, a in enumerate(parts) for b in parts[:i]):
+            return f"two copies meet in `{buffer.name}`"
+        if size != math.prod(buffer.shape):
+            return f"the copies fill only a part of `{buffer.name}`"
+    return ""
+
+
 def _used_outside(loop: For, moved: set[Buffer], role: Role) -> bool:
     inside = sum(1 for a in accesses(loop.body) if a.buffer in moved)
     everywhere = sum(1 for a in accesses(role.body) if a.buffer in moved)
     return everywhere > inside
 
 
-def _expand(loop: For, copies: list[Issue], channel: Channel, staged: bool) -> tuple[Stmt, ...]:
-    issued = {c.op for c in copies}
-    lets = [s for s in loop.body if isinstance(s, Let)]
-    rest = tuple(
-        s for s in loop.body if s not in copies and not (isinstance(s, Complete) and s.op in issued)
-    )  # fmt: skip
-    ahead = channel.depth - 1
+@dataclass(frozen=True)
+class Ring:
+    """The copies of one loop that share a channel: asynchronous ones by groups, or those staged in registers."""
 
-    def begin(trip: Expr) -> list[Stmt]:
-        return [replace(c, op=_at_trip(c.op, loop.var, trip, lets), impl=_in_ring(c.impl)) for c in copies]
+    channel: Channel
+    copies: list[Issue]
+    loop: For
 
-    def guard(trip: Expr, *body: Stmt) -> Stmt:
-        return If(compare("lt", trip, loop.stop), tuple(body), loc=loop.loc)
+    @property
+    def ahead(self) -> int:
+        return self.channel.depth - 1
 
-    first = Var(f"{loop.var.name}_ahead", loop.var.dtype)
-    start = loop.start + first * loop.step
-    now = loop.var + loop.step * const(ahead)
-    if not staged:
-        fetch = (guard(start, Acquire(channel, loc=loop.loc), *begin(start)), Commit(channel, loc=loop.loc))
-        steady = (guard(now, Acquire(channel, loc=loop.loc), *begin(now)), Commit(channel, loc=loop.loc))
-        body = (Wait(channel, ahead - 1, loc=loop.loc), *steady, *rest, Release(channel, loc=loop.loc))
-    else:
-        early, later = begin(start), begin(now)
-        fetch = (guard(start, *early, Acquire(channel, loc=loop.loc), *_finish(early), Commit(channel, loc=loop.loc)),)
-        body = (
-            Wait(channel, 0, loc=loop.loc),
-            guard(now, *later),
-            *rest,
-            guard(now, Acquire(channel, loc=loop.loc), *_finish(later), Commit(channel, loc=loop.loc)),
-            Release(channel, loc=loop.loc),
-        )
-    prologue = For(first, ZERO, const(ahead), ONE, fetch, "unroll", loc=loop.loc)
-    return (prologue, replace(loop, body=body, kind="serial"))
+    @property
+    def staged(self) -> bool:
+        return self.channel.completion == "none"
+
+    def begin(self, trip: Expr) -> list[Stmt]:
+        """The copies of another trip."""
+        lets = [s for s in self.loop.body if isinstance(s, Let)]
+        var = self.loop.var
+        return [replace(c, op=_at_trip(c.op, var, trip, lets), impl=_in_ring(c.impl)) for c in self.copies]
+
+    def guard(self, trip: Expr, *body: Stmt) -> Stmt:
+        return If(compare("lt", trip, self.loop.stop), tuple(body), loc=self.loop.loc)
+
+    def fetch(self, trip: Expr) -> tuple[Stmt, ...]:
+        """Asynchronous copies of a trip; the group is closed also when the trip does not exist."""
+        loc = self.loop.loc
+        return (self.guard(trip, Acquire(self.channel, loc=loc), *self.begin(trip)), Commit(self.channel, loc=loc))
+
+    def arrive(self, issues: list[Stmt]) -> tuple[Stmt, ...]:
+        """Staged copies go from registers into the next version."""
+        loc = self.loop.loc
+        done = [Complete(s.op, s.impl, loc=s.loc) for s in issues if isinstance(s, Issue)]
+        return (Acquire(self.channel, loc=loc), *done, Commit(self.channel, loc=loc))
+
+    def prologue(self) -> Stmt:
+        first = Var(f"{self.loop.var.name}_ahead", self.loop.var.dtype)
+        start = self.loop.start + first * self.loop.step
+        issues = self.begin(start)
+        body = (self.guard(start, *issues, *self.arrive(issues)),) if self.staged else self.fetch(start)
+        return For(first, ZERO, const(self.ahead), ONE, body, "unroll", loc=self.loop.loc)
+
+
+def _expand(loop: For, rings: list[Ring]) -> tuple[Stmt, ...]:
+    issued = {c.op for ring in rings for c in ring.copies}
+    rest = tuple(s for s in loop.body if not (isinstance(s, (Issue, Complete)) and s.op in issued))
+    waits, starts, ends = [], [], []
+    for ring in rings:
+        last = ring is rings[-1]  # one meeting serves all waits in a row
+        waits.append(Wait(ring.channel, 0 if ring.staged else ring.ahead - 1, last, loc=loop.loc))
+        trip = loop.var + loop.step * const(ring.ahead)
+        if ring.staged:
+            issues = ring.begin(trip)
+            starts.append(ring.guard(trip, *issues))
+            ends.append(ring.guard(trip, *ring.arrive(issues)))
+        else:
+            starts += ring.fetch(trip)
+    releases = [Release(ring.channel, loc=loop.loc) for ring in rings]
+    body = (*waits, *starts, *rest, *ends, *releases)
+    return (*[ring.prologue() for ring in rings], replace(loop, body=body, kind="serial"))
 
 
 def _in_ring(impl: Impl) -> Impl:
     return changed(impl, detail={**impl.detail, "ring": True})
-
-
-def _finish(issues: list[Stmt]) -> list[Stmt]:
-    return [Complete(s.op, s.impl, loc=s.loc) for s in issues if isinstance(s, Issue)]
 
 
 def _at_trip(op: Stmt, var: Var, trip: Expr, lets: list[Let]) -> Stmt:
