@@ -60,7 +60,14 @@ def compile_atomic(s: AtomicElement, depth: int, program: Program) -> Callable[[
 
 
 def update(
-    st: State, slot: Slot, kind: str, at: list[Any], value: Any, loc: Any, every: tuple[int, ...], wants_old: bool = False
+    st: State,
+    slot: Slot,
+    kind: str,
+    at: list[Any],
+    value: Any,
+    loc: Any,
+    every: tuple[int, ...],
+    wants_old: bool = False,
 ) -> np.ndarray | None:
     """Combines every active point's value into its element, in some order; what each found there, if wanted. `every`:
     extents of the points."""

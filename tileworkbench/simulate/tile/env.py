@@ -58,8 +58,9 @@ class Env:
                 raise never_written(region.buffer.name, sink, region.loc)
         if plan.covers(st, slot, extents):
             return rounding.widen(slot.array, region.buffer.dtype) if slot.narrow else slot.array
+        indices = plan.indices(st, extents)
         with st.opened(extents):
-            return _full(st, load(st, slot, plan.indices(st, extents), region.loc), extents)
+            return _full(st, load(st, slot, indices, region.loc), extents)
 
     def undefined(self, region: Region) -> Any:
         """None, or where the region's values were never written."""
@@ -67,8 +68,8 @@ class Env:
         if slot.undefined is None:
             return None
         extents = plan.sizes(st)
+        indices = plan.indices(st, extents)
         with st.opened(extents):
-            indices = plan.indices(st, extents)
             mark = _full(st, load(st, slot, indices, region.loc, undefined_of(slot)), extents)
         return mark if mark.any() else None
 
@@ -91,9 +92,8 @@ class Env:
             self._land(region, value, dtype, keep, undefined, origin, None)
             return
         plan = self.program.region(region)
-        extents, mask = plan.sizes(st), st.mask
-        with st.opened(extents):
-            indices = plan.indices(st, extents)
+        mask = st.mask
+        indices = plan.indices(st, plan.sizes(st))
         held = value if keep else np.array(value)
 
         def land() -> None:
@@ -120,8 +120,10 @@ class Env:
             if st.mask is True and plan.covers(st, slot, extents):
                 replace(st, slot, value, keep, undefined)
                 return
+        if indices is None:
+            indices = plan.indices(st, extents)
         with st.opened(extents):
-            store(st, slot, plan.indices(st, extents) if indices is None else indices, value, region.loc, undefined)
+            store(st, slot, indices, value, region.loc, undefined)
 
     def _mask(self, extents: tuple[int, ...]) -> Any:
         mask = self.st.mask
@@ -162,9 +164,10 @@ class Env:
         slot, extents = st.slot(region.buffer, write=True), self.extents(region)
         if slot.lead:
             own(slot, (*st.sizes[:-1], 1))
+        indices = self.program.region(region).indices(st, extents)
         with st.opened(extents):
             every = (*st.sizes[: st.base - 1], 1, *st.sizes[st.base :])
-            update(st, slot, kind, self.program.region(region).indices(st, extents), value, region.loc, every)
+            update(st, slot, kind, indices, value, region.loc, every)
 
     def product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """a · b over the last two axes; valid until the next product."""

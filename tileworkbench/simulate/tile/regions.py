@@ -47,8 +47,8 @@ class RegionPlan:
         return self.at_origin and extents == slot.shape and not slot.view and slot.lead == st.base
 
     def indices(self, st: State, extents: tuple[int, ...]) -> list[Any]:
-        """Index values over the machine's axes and then the region's own, which must be open."""
-        count, rank, out = len(extents), st.rank, []
+        """Index values over the machine's axes and then the region's own, which are not open yet."""
+        count, rank, out = len(extents), st.base + len(extents), []
         for d, (start, size) in enumerate(zip(self.starts, extents, strict=True)):
             origin: Any = start.constant
             if origin is None:
