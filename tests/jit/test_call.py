@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -162,3 +165,19 @@ def test_a_factory_called_wrongly_names_what_is_missing():
         lazy_double(3)
     with pytest.raises(LaunchError, match="`M` is a set"):
         lazy_double({3}, 4)
+
+
+def test_compiling_the_same_text_again_gives_the_same_kernel():
+    text = copy_kernel(8, 8)
+    kernel = tw.compile(text, target="cpu")
+    assert tw.compile(text, target="cpu") is kernel
+    assert tw.compile(text, target="cpu", out_idx=-1) is not kernel
+    assert tw.compile(copy_kernel(8, 8), target="cpu") is not kernel
+
+
+def test_kernels_go_when_nobody_holds_them():
+    kernel = tw.compile(copy_kernel(8, 8), target="cpu")
+    gone = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert gone() is None

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InternalError, TileError
+from ..errors import InternalError, SimulationError, TileError
+from ..ir.effects import reads
 from ..ir.expr import Var
 from ..ir.kernel import Kernel
 from ..jitkernel import inputs
@@ -18,7 +19,7 @@ from ..jitkernel.work import Work, work
 from ..simulate import tile
 from . import truth
 from .bounds import Bound, bound
-from .machines import Machine, machine_of
+from .machines import Machine, Outcome, machine_of
 
 
 @dataclass(frozen=True)
@@ -119,20 +120,38 @@ def one(
     named = {s.name: n for s, n in sizes.items()}
     expected, magnitudes = expectation(kernel, ref, args, outputs, machine)
     try:
-        results, defined = machine.run(args, outputs)
+        ran = machine.run(args, outputs, kind)
     except InternalError:
         raise  # a fault of ours says nothing about the kernel
     except TileError as trouble:
         return Case(named, kind, seed, False, np.inf, np.inf, "it runs to its end", trouble=trouble)
+    if ref is not None and (hole := never_written(kernel, outputs, ran)) is not None:
+        return Case(named, kind, seed, False, np.inf, np.inf, "every element is written", trouble=hole)
     worst: Case | None = None
     for n, place in enumerate(outputs):
-        out = kernel.params[place]
-        wanted = results[n].astype(np.float64) if expected is None else expected[n]
+        out, found = kernel.params[place], ran.outputs[n]
+        wanted = truth.plain(found) if expected is None else expected[n]
         magnitude = None if magnitudes is None else magnitudes[n]
         limit = bound(np.asarray(wanted), magnitude, done, out.dtype, integers=kind == "integer")
-        case = compared(named, kind, seed, out.name, results[n], wanted, limit, defined[n])
+        case = compared(named, kind, seed, out.name, found, wanted, limit, ran.computed[n])
         worst = case if worst is None or (not case.ok, case.share) > (not worst.ok, worst.share) else worst
     return worst or Case(named, kind, seed, True, 0.0, 0.0, "it makes nothing")
+
+
+def never_written(kernel: Kernel, outputs: Sequence[int], ran: Outcome) -> TileError | None:
+    """An element of an output that no block stored to, unless the tensor is an input as well."""
+    read = reads(kernel.body)
+    for place, mask in zip(outputs, ran.unwritten, strict=True):
+        param = kernel.params[place]
+        if mask is not None and param not in read:
+            at = ", ".join(str(int(i)) for i in np.argwhere(mask)[0])
+            return SimulationError(
+                f"{param.name}[{at}] is never written",
+                rule="the reference has a value for every element",
+                fix="look at the grid and the tiles' edges",
+                loc=param.loc,
+            )
+    return None
 
 
 def expectation(
@@ -156,7 +175,7 @@ def meaning(kernel: Kernel, args: list[Any], outputs: Sequence[int]) -> list[np.
     """What the kernel's text means: the tile machine's outputs on copies of the arguments."""
     copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
     tile.run(kernel, copies)
-    return [c.astype(np.float64) if truth.is_float(c) else c for c in (copies[i] for i in outputs)]
+    return [truth.plain(copies[i]) for i in outputs]
 
 
 def absolute(a: Any) -> Any:

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from ..ir.expr import Buffer, Var
+from ..ir.kernel import Kernel
 from ..jitkernel.kernel import JITKernel
 from ..jitkernel.sizes import extent
 from ..simulate import thread, tile
 from ..target.detect import detect
 
-Results = tuple[list[np.ndarray], list[np.ndarray | None]]
-MOST_BLOCKS = 4
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outputs of a run, and by output: `computed`, a mask where only some blocks ran; `unwritten`, a mask of elements
+    that no block stored to, where the machine knows and there are some."""
+
+    outputs: list[np.ndarray]
+    computed: list[np.ndarray | None]
+    unwritten: list[np.ndarray | None]
 
 
 class Machine(Protocol):
-    """`means` says that the machine defines the kernel's meaning, so that there is nothing to compare it with. `run`
-    gives the outputs and, where only a part was computed, masks of what was."""
+    """`means` says that the machine defines the kernel's meaning, so that there is nothing to compare it with."""
 
     means: bool
     text: str
 
-    def run(self, args: list[Any], outputs: Sequence[int]) -> Results: ...
+    def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome: ...
 
 
 def machine_of(kernel: JITKernel) -> Machine:
@@ -50,43 +57,50 @@ class TileMachine:
     def __init__(self, kernel: JITKernel) -> None:
         self.kernel = kernel
 
-    def run(self, args: list[Any], outputs: Sequence[int]) -> Results:
-        tile.run(self.kernel.tile, args)
-        return [args[i] for i in outputs], [None] * len(outputs)
+    def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
+        ran = tile.run(self.kernel.tile, args)
+        unwritten = [ran.unwritten.get(self.kernel.tile.params[i].name) for i in outputs]
+        return Outcome([args[i] for i in outputs], [None] * len(outputs), unwritten)
 
 
 class ThreadMachine:
-    """Every warp, copy and barrier of the generated code, block by block: the first ones and the last."""
+    """Every warp, copy and barrier of the generated code, for the first block and the last, where tails are. Copies
+    land as late as they may on whole numbers, where results are exact, and at random times otherwise."""
 
     means = False
+    SCHEDULES: ClassVar[dict[str, str]] = {"integer": "latest", "random": "random"}
 
     def __init__(self, kernel: JITKernel) -> None:
         self.kernel = kernel
         self.text = f"thread machine for {kernel.target}"
 
-    def run(self, args: list[Any], outputs: Sequence[int]) -> Results:
+    def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
         lowered = self.kernel.kernel
         ran = thread.run(
-            lowered, args, target=self.kernel.target, blocks=some_blocks(self.kernel, args), outputs=tuple(outputs)
+            lowered,
+            args,
+            self.SCHEDULES[kind],
+            target=self.kernel.target,
+            blocks=ends_of_grid(self.kernel.tile, args),
+            outputs=tuple(outputs),
         )
-        return list(ran.outputs), [ran.defined[lowered.params[i].name] for i in outputs]
+        return Outcome(list(ran.outputs), [ran.defined[lowered.params[i].name] for i in outputs], [None] * len(outputs))
 
 
-def some_blocks(kernel: JITKernel, args: list[Any]) -> list[tuple[int, ...]]:
-    """The corners of the grid, where tails are."""
+def ends_of_grid(kernel: Kernel, args: list[Any]) -> list[tuple[int, ...]]:
+    """The first block and the last."""
     sizes: dict[Var, int] = {}
-    for param, arg in zip(kernel.tile.params, args, strict=True):
+    for param, arg in zip(kernel.params, args, strict=True):
         if isinstance(param, Buffer):
             sizes |= {e: n for e, n in zip(param.shape, arg.shape, strict=True) if isinstance(e, Var)}
         else:
             sizes[param] = arg
-    grid = [extent(g, sizes) for g in kernel.tile.grid]
-    corners = product(*[sorted({0, n - 1}) for n in grid])
-    return list(corners)[: MOST_BLOCKS * 2]
+    grid = [extent(g, sizes) for g in kernel.grid]
+    return sorted({(0,) * len(grid), tuple(n - 1 for n in grid)}) if all(grid) else []
 
 
 class Card:
-    """The card itself, by the launcher."""
+    """The card itself, by the launcher; arrays are copied there and back."""
 
     means = False
 
@@ -94,6 +108,6 @@ class Card:
         self.kernel = kernel
         self.text = f"{kernel.target} card"
 
-    def run(self, args: list[Any], outputs: Sequence[int]) -> Results:
+    def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
         self.kernel.launcher(*args)
-        return [args[i] for i in outputs], [None] * len(outputs)
+        return Outcome([args[i] for i in outputs], [None] * len(outputs), [None] * len(outputs))

@@ -84,4 +84,9 @@ def fitting(kernel: Kernel, place: int, result: np.ndarray, args: Sequence[Any])
             fix="return an array of that shape",
             loc=kernel.loc,
         )
-    return result.astype(np.float64) if is_float(result) else result
+    return plain(result)
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """Floats as float64, which holds all of their values; integers as they are."""
+    return array.astype(np.float64) if is_float(array) else array

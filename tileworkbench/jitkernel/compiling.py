@@ -32,10 +32,22 @@ def compile(
     leaves out and gets back; `target` is anything `Target.of` takes, by default the option `target`. No GPU is needed
     to compile for one. `target_host`, `execution_backend` and `verbose` are accepted for TileLang's sake."""
     check_backend(execution_backend)
+    key = memory_key(out_idx, target, pass_configs, compile_flags)
+    # Kept on the text itself, so that both go together.
+    made: dict[str, JITKernel] = vars(func).setdefault("_compiled", {}) if isinstance(func, PrimFunc) else {}
+    if key in made:
+        return made[key]
     timing = Timing({"read": getattr(func, "seconds", 0.0)} if isinstance(func, PrimFunc) else {})
     with timing.stage("read"):
         tile = with_settings(with_outputs(as_kernel(func), out_idx), pass_configs, compile_flags)
-    return finish(tile, target, timing, func)
+    made[key] = finish(tile, target, timing, func)
+    return made[key]
+
+
+def memory_key(out_idx: Any, target: Any, pass_configs: Any, compile_flags: Any) -> str:
+    """All that a kernel of one and the same text hangs on."""
+    asked = options.target if target is None else target
+    return repr((out_idx, str(asked), pass_configs, compile_flags, options.digest()))
 
 
 def finish(tile: Kernel, target: Any, timing: Timing, func: Any = None) -> JITKernel:

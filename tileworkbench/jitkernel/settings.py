@@ -7,15 +7,12 @@ from typing import Any
 
 from ..errors import OptionError
 from ..ir.kernel import Kernel
+from ..ir.node import Node, map_children, map_items, replace
+from ..ops.copy import Copy
 from ..options import options
 
 BACKENDS = ("auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl")
-# TileLang's key → attribute of the kernel that passes read.
-CONFIGS = {
-    "tl.disable_tma_lower": "no_tma",
-    "tl.disable_warp_specialized": "no_specialise",
-}
-FAST_MATH = ("tl.enable_fast_math", "tl.disable_fast_math")
+NO_TMA, NO_ROLES = "tl.disable_tma_lower", "tl.disable_warp_specialized"
 FLAGS = {"--use_fast_math": ("fast_math", True), "-use_fast_math": ("fast_math", True), "-G": ("debug", True)}
 
 
@@ -32,13 +29,22 @@ def with_settings(
     build |= kernel.attrs.get("build", {})
     if configs.get("tl.enable_fast_math") or configs.get("tl.disable_fast_math") is False:
         build["fast_math"] = True
-    for flag in flags:
+    own_flags = configs.get("tl.device_compile_flags") or ()
+    for flag in (*flags, *((own_flags,) if isinstance(own_flags, str) else own_flags)):
         name, value = flag_option(flag)
         build[name] = value
-    attrs = {CONFIGS[k]: bool(v) for k, v in configs.items() if k in CONFIGS}
-    return kernel.with_(
-        attrs={**kernel.attrs, **attrs, "pass_configs": configs, "compile_flags": flags, "build": build}
-    )
+    attrs = {**kernel.attrs, "pass_configs": configs, "compile_flags": flags, "build": build}
+    if configs.get(NO_ROLES):
+        attrs["no_specialise"] = True
+    made = kernel.with_(attrs=attrs)
+    return made.with_(body=map_items(made.body, without_tma)) if configs.get(NO_TMA) else made
+
+
+def without_tma(n: Node) -> Node:
+    """The statement with its copies told not to use the copy engine."""
+    if isinstance(n, Copy):
+        return replace(n, hints=(*(h for h in n.hints if h[0] != "disable_tma"), ("disable_tma", True)))
+    return map_children(n, without_tma)
 
 
 def flag_option(flag: str) -> tuple[str, Any]:
