@@ -90,8 +90,9 @@ class JITFunction:
         return kernel(*[values[name] for name in takes])
 
     def compile(self, *args: Any, **named: Any) -> JITKernel:
-        """The kernel for a call with these arguments; T.Tensor(shape, dtype) may stand for tensors."""
-        values = self._bound(args, named)
+        """The kernel for a call with these arguments; T.Tensor(shape, dtype) may stand for tensors, and the tensors of an
+        eager function may be left out when its T.const values are given by name."""
+        values = self._bound(args, named, partial=self.style == "eager")
         return self._lazy(values) if self.style == "lazy" else self._eager(values)[0]
 
     def get_tir(self, *args: Any, **named: Any) -> Kernel:
@@ -135,13 +136,14 @@ class JITFunction:
 
     # Calls to arguments by name.
 
-    def _bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _bound(self, args: Sequence[Any], named: Mapping[str, Any], partial: bool = False) -> dict[str, Any]:
         extra: dict[str, Any] = {}
         if named and self.style == "eager":  # values of T.const names may be given by name
             extra = {k: v for k, v in named.items() if k not in self._signature.parameters}
             named = {k: v for k, v in named.items() if k not in extra}
         try:
-            bound = self._signature.bind(*args, **named)
+            bind = self._signature.bind_partial if partial else self._signature.bind
+            bound = bind(*args, **named)
         except TypeError as error:
             raise LaunchError(
                 f"`{self.fn.__name__}`: {error}",
