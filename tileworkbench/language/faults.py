@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, TracebackType
 
 from ..errors import LanguageError, Loc, TileError
+from ..ir.node import Node
 from ..options import options
 from .source import characters
 
@@ -69,6 +70,8 @@ def settle(error: Exception) -> Exception:
             error.exact = True  # type: ignore[attr-defined]
     elif isinstance(error, NameError) and last_is_staged(error):
         error = missing_name(error)
+    elif isinstance(error, AttributeError) and isinstance(error.obj, Node):
+        error = missing_attribute(error)
     return hide_internal_frames(error)
 
 
@@ -86,6 +89,18 @@ def missing_name(error: NameError) -> LanguageError:
         f"`{name}` is used before it is defined",
         "a name is assigned before it is read, in a branch that is taken while compiling",
         nearest(name, known, f"assign `{name}` first"),
+        place(error),
+    )
+    return new.with_traceback(error.__traceback__)
+
+
+def missing_attribute(error: AttributeError) -> LanguageError:
+    """The LanguageError for an attribute that tiles and tile values do not have."""
+    what = f"`{error.obj.name}`" if hasattr(error.obj, "name") else "a tile value"
+    new = fault(
+        f"{what} has no attribute `{error.name}`",
+        "tiles have shape, dtype, strides, ndim, data and scope(); tile values have dtype",
+        nearest(str(error.name), ("shape", "dtype", "strides", "ndim", "data", "scope"), "use a function of T"),
         place(error),
     )
     return new.with_traceback(error.__traceback__)

@@ -155,7 +155,7 @@ class Values:
         try:
             made = function(*args, **kwargs)
         except TypeError as error:
-            raise self.wrong_call(k, function, args, kwargs) or error from None
+            raise self.wrong_call(k, function, args, kwargs) or self.wrong_builtin(k, function, args) or error from None
         except LanguageError as error:
             if instead := _INSTEAD.get(function) if isinstance(function, type | type(min)) else None:
                 error.fix = f"write {instead}"
@@ -183,6 +183,18 @@ class Values:
             hint = nearest(unknown, parameters) if unknown else ""
             return fault(f"T.{name}: {reason}", f"the signature is T.{name}{shown}", hint or "follow it", self.loc(k))
         return None
+
+    def wrong_builtin(self, k: int, function: Any, args: Any) -> LanguageError | None:
+        """The error for a Python builtin that was given a tile or a tile value."""
+        tile = next((a for a in args if isinstance(a, BLOCK | Expr)), None)
+        if tile is None or getattr(function, "__module__", "") != "builtins":
+            return None
+        return fault(
+            f"Python's `{function.__name__}` of {describe_value(tile)}",
+            "builtins run while compiling, over Python values",
+            f"write {_INSTEAD[function]}" if function in _INSTEAD else "use an operation of T, or the tile's shape",
+            self.loc(k),
+        )
 
     def iterate(self, k: int, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if function is range:
