@@ -31,7 +31,7 @@ class Fill(Op):
 
     def run(self, env: Any) -> None:
         env.require(self.value, f"a fill of `{self.dst.buffer.name}`", self.loc)
-        value = env.scalar(self.value)
+        value = env.scalar(self.value).copy()  # it may be a view of another tile
         if value.ndim:
             value = value.reshape(value.shape + (1,) * len(self.dst.extents))
         env.write(self.dst, value, self.value.dtype, keep=True)

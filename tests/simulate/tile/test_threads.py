@@ -174,3 +174,59 @@ def test_warpgroups_with_their_own_barriers():
 
     a = integers(8, (6, 32), "float32", 100)
     assert np.array_equal(returned(kernel, (32,), "float32", a), a.sum(axis=0))
+
+
+def test_tile_operations_under_a_branch_of_some_threads():
+    @T.prim_func
+    def kernel(A: T.Tensor((2, 16), "float32"), B: T.Tensor((2, 16), "float32")):
+        with T.Kernel(2, threads=64) as bx:
+            tx = T.get_thread_binding(0)
+            s = T.alloc_shared((16,), "float32")
+            T.clear(s)
+            if tx < 32:
+                T.copy(A[bx, 0:16], s)
+                for i in T.Parallel(16):
+                    s[i] = s[i] * 2.0
+            T.sync_threads()
+            if bx == 1:
+                T.fill(s, 7.0)
+            T.copy(s, B[bx, 0:16])
+
+    a = integers(5, (2, 16), "float32", 100)
+    assert np.array_equal(returned(kernel, (2, 16), "float32", a), np.stack([a[0] * 2, np.full(16, 7)]))
+
+
+def test_private_registers_of_warpgroups():
+    """Both groups use one declaration; every thread has its own copy."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((256,), "int32"), B: T.Tensor((256,), "int32")):
+        with T.Kernel(1, threads=256):
+            tx = T.get_thread_binding(0)
+            mine = T.alloc_local((2,), "int32")
+            mine[0] = A[tx]
+            with T.ws(0):
+                mine[1] = mine[0] + 1
+                B[tx] = mine[1]
+            with T.ws(1):
+                mine[1] = mine[0] * 3
+                B[tx] = mine[1]
+
+    a = integers(9, (256,), "int32", 1000)
+    want = np.concatenate([a[:128] + 1, a[128:] * 3])
+    assert np.array_equal(returned(kernel, (256,), "int32", a), want)
+
+
+def test_a_fill_keeps_the_value_it_was_given():
+    @T.prim_func
+    def kernel(A: T.Tensor((4,), "float32"), B: T.Tensor((4, 8), "float32")):
+        with T.Kernel(4, threads=32) as bx:
+            one = T.alloc_shared((1,), "float32")
+            row = T.alloc_fragment((8,), "float32")
+            T.copy(A[bx : bx + 1], one)
+            T.fill(row, one[0])
+            one[0] = -5.0
+            T.copy(row, B[bx, 0:8])
+
+    a = integers(3, (4,), "float32", 9)
+    assert np.array_equal(returned(kernel, (4, 8), "float32", a), np.repeat(a[:, None], 8, 1))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...errors import InternalError, Loc
 from ...ir.expr import Call, Expr, Load, Var
 from ...ir.kernel import Kernel
@@ -21,7 +23,7 @@ from .expression import compile_expression
 from .matmul import Products
 from .regions import RegionPlan, plan_region
 from .rings import Waiting
-from .state import State
+from .state import State, simple
 from .views import roots
 
 _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
@@ -143,7 +145,7 @@ class Program:
         return Step(plain(s, depth, self), False, exits, s)
 
     def _operation_step(self, s: Op, depth: int) -> Step:
-        run = self.operation(s, depth)
+        run = _together(self.operation(s, depth), s)
         ready: Callable[[Any], str | None] | None = getattr(s, "waits_for", None)
 
         def note(st: State) -> None:
@@ -161,6 +163,25 @@ class Program:
             run(st)
 
         return Step(note, False, False, s) if ready is None else Step(wait, True, False, s)
+
+
+def _together(run: Callable[[State], None], s: Op) -> Callable[[State], None]:
+    """A tile operation belongs to the block: threads that take part do so as one. Arrivals on barriers are counted."""
+    if hasattr(s, "bar"):
+        return run
+
+    def collective(st: State) -> None:
+        mask = st.mask
+        if not isinstance(mask, np.ndarray) or mask.shape[-1] == 1:
+            run(st)
+            return
+        st.mask = simple(mask.any(axis=-1, keepdims=True))
+        try:
+            run(st)
+        finally:
+            st.mask = mask
+
+    return collective
 
 
 def _nothing(st: State) -> None:

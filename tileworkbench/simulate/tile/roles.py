@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...errors import SimulationError
-from ...ir.expr import Call, Const
+from ...ir.expr import Call, Const, Load
 from ...ir.instr import Fence, Sync
+from ...ir.node import walk
 from ...ir.planned import Acquire, Commit, Complete, Issue, Release, Role, Turn, Wait
-from ...ir.stmt import Stmt
+from ...ir.stmt import Region, Stmt, Store
 from ...ops.warpgroup import WarpGroups
 from .affine import Affine
 from .env import Env
 from .rings import Ring, Waiting
 from .state import State, both
+from .storage import Slot
 from .taint import refuse
 
 if TYPE_CHECKING:
@@ -29,8 +33,13 @@ _GROUP = 128
 def compile_agents(agents: list[Any], depth: int, program: Program) -> Body:
     """Neighbouring roles, run at the same time."""
     bodies = [program.body(a.body, depth) for a in agents]
+    seen = {n.buffer: None for n in walk(tuple(agents)) if isinstance(n, (Load, Store, Region))}
+    common = [b for b in seen if b.space in ("shared", "fragment")]
 
     def run(st: State) -> Iterator[Any]:
+        for buffer in common:  # comes into being before the agents part
+            if not st.ring.owns(buffer):
+                st.slot(buffer)
         states = [_agent(st, a, program) for a in agents]
         st.ring.shared.agents = len(agents)
         running = {n: body(s) for n, (body, s) in enumerate(zip(bodies, states, strict=True))}
@@ -60,7 +69,7 @@ def _name(agent: Any) -> str:
 def _agent(st: State, agent: Any, program: Program) -> State:
     """The agent's own state: variables and masks of its own, tiles shared with the others."""
     made = replace(st, vars=dict(st.vars), taints=dict(st.taints), spread=[], loop=None, deferred=None)
-    made.base = st.base
+    made.base, made.tiles = st.base, dict(st.tiles)
     made.ring = Ring(st.ring.shared, _name(agent))
     if isinstance(agent, WarpGroups):
         first = min(agent.groups) * _GROUP
@@ -68,6 +77,7 @@ def _agent(st: State, agent: Any, program: Program) -> State:
         made.sizes = (*st.sizes[:-1], made.threads)
         for var in program.thread_vars[:1]:
             made.vars[var] = _threads(first, made.threads, st.base)
+        made.tiles |= {b: _own_threads(s, first, made.threads) for b, s in st.tiles.items() if s.private}
     made.env = Env(made, program)
     return made
 
@@ -75,6 +85,14 @@ def _agent(st: State, agent: Any, program: Program) -> State:
 def _threads(first: int, count: int, rank: int) -> Any:
     sizes = (1,) * (rank - 1) + (count,)
     return Affine(first, tuple(int(a == rank - 1) for a in range(rank)), sizes) if count > 1 else first
+
+
+def _own_threads(slot: Slot, first: int, count: int) -> Slot:
+    """A copy of a private buffer for some of the block's threads."""
+    axis = slot.lead - 1
+    cut = (*(slice(None),) * axis, slice(first, first + count) if slot.array.shape[axis] > 1 else slice(None))
+    undefined = slot.undefined[cut] if isinstance(slot.undefined, np.ndarray) else slot.undefined
+    return replace(slot, array=slot.array[cut], owned=False, undefined=undefined)
 
 
 def _deadlock(waiting: dict[str, Waiting]) -> SimulationError:
