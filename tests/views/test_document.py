@@ -10,7 +10,6 @@ import math
 import random
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import tileworkbench.views
@@ -21,6 +20,8 @@ from tileworkbench.views.document import MIME, Diagnostic, Document, Section, Ve
 from tileworkbench.views.text import to_text
 
 from .samples import PNG, full, hostile
+
+jsonschema = pytest.importorskip("jsonschema")
 
 SCHEMA = json.loads((Path(tileworkbench.views.__file__).parent / "document.schema.json").read_text(encoding="utf-8"))
 

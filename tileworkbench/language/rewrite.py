@@ -47,9 +47,7 @@ class Rewriter(ExpressionRewriter):
         made = ast.FunctionDef(name=node.name, args=args, body=self.body(node.body), decorator_list=[], returns=None)
         if "type_params" in ast.FunctionDef._fields:
             made.type_params = []  # type: ignore[attr-defined]
-        made = ast.copy_location(made, node)
-        ast.fix_missing_locations(made)
-        return made
+        return ast.copy_location(made, node)
 
     def body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []

@@ -25,12 +25,16 @@ def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Fami
     wanted = (a_dtype, b_dtype, c_dtype)
     rows = [
         atom
-        for atom in (*wgmma_atoms(*wanted), *mma_atoms(), *mfma_atoms())
-        if (atom.a_dtype, atom.b_dtype, atom.c_dtype) == wanted
-        and family in (None, atom.family)
-        and atom.supports(arch)
+        for atom in _rows(wanted, family)
+        if (atom.a_dtype, atom.b_dtype, atom.c_dtype) == wanted and atom.supports(arch)
     ]
     return tuple(sorted(rows, key=lambda atom: (-atom.k, -atom.m, -atom.n)))
+
+
+def _rows(dtypes: tuple[str, str, str], family: Family | None) -> tuple[Atom, ...]:
+    """The rows of one family (of all: None). Only what is asked for is built: a row's fragments take time."""
+    makers = {"wgmma": lambda: wgmma_atoms(*dtypes), "mma": mma_atoms, "mfma": mfma_atoms}
+    return tuple(atom for name, make in makers.items() if family in (None, name) for atom in make())
 
 
 def _spread(fragment: Fragment, shape: Sequence[int], units_m: int, units_n: int, along: tuple[bool, bool]) -> Fragment:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..codegen.source import Source
 from .buildoptions import BuildOptions
 
 FORMAT = 1  # of the entries on disk
+SUFFIXES = (".py", ".h", ".cuh", ".hip")
+ROOMS = ("codegen", "ir", "language", "layout", "ops", "passes", "runtime", "target")
 
 
 @functools.cache
 def generator() -> str:
-    """sha256 over each file of this package that can change what a kernel becomes: Python and device headers."""
+    """sha256 over each file that can change what a kernel becomes: those of the compiler's rooms and the top level."""
     root = Path(__file__).resolve().parent.parent
-    files = sorted(p for p in root.rglob("*") if p.suffix in {".py", ".h", ".cuh", ".hip"} and p.is_file())
-    return of(part for path in files for part in (path.relative_to(root).as_posix().encode(), path.read_bytes()))
+    return of(part for name in sorted(_files(root)) for part in (name.encode(), (root / name).read_bytes()))
+
+
+def _files(root: Path) -> Iterator[str]:
+    yield from (name for name in os.listdir(root) if name.endswith(SUFFIXES))
+    for room in ROOMS:
+        for folder, _, names in os.walk(root / room):
+            inside = os.path.relpath(folder, root).replace(os.sep, "/")
+            yield from (f"{inside}/{name}" for name in names if name.endswith(SUFFIXES))
 
 
 def build_key(source: Source, compiler: str) -> str:
