@@ -1,7 +1,7 @@
 """Our kernels against torch's (cuBLAS, cuDNN) on one card: same inputs, rounds interleaved, median of per-round ratios.
 
-`python tests/benchmarks/gpu_kernels.py [--json FILE]` on a machine with an NVIDIA card, torch and the driver. Inputs are
-random normal; they exceed the L2 cache or the cache is flushed between launches (triton.testing.do_bench does).
+`python tests/benchmarks/gpu_kernels.py [--json FILE]` on a machine with an NVIDIA card, torch and the driver. Inputs
+are random normal; they exceed the L2 cache or the cache is flushed between launches (triton.testing.do_bench does).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Time from a kernel's text to machine code, by stage: new process and empty cache, disk cache, and again in the process.
+"""Time from a kernel's text to machine code, by stage: a new process with an empty cache, and one with the disk cache.
 
-`python tests/benchmarks/time_to_result.py [--json FILE]`. Imports are excluded; every row is a new process, and the figure
-is the median of several. No GPU is needed.
+`python tests/benchmarks/time_to_result.py [--json FILE]`. Imports are excluded; every row is a new process, and the
+figure is the median of several. No GPU is needed.
 """
 
 from __future__ import annotations
