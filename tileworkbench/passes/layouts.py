@@ -174,9 +174,12 @@ def _swap_layouts(impl: Impl, old: Buffer, new: Buffer) -> Impl:
 
 
 def _decision(op: Op, choice: Choice) -> Decision:
-    refused = tuple((r.name, r.reason) for r in choice.refused)
+    best, *others = choice.impls
+    refused = [(i.name, f"possible, at an estimated {i.cost:.0f} cycles against {best.cost:.0f}") for i in others]
+    refused += [(r.name, r.reason) for r in choice.refused]
     operands = ", ".join(dict.fromkeys(a.buffer.name for a in op.effects()))
-    return Decision(f"{op.name}({operands})", choice.impls[0].name, "best of those possible", refused, op.loc)
+    reason = f"cheapest of {len(choice.impls)} that are possible" if others else "the only one that is possible"
+    return Decision(f"{op.name}({operands})", best.name, reason, tuple(refused), op.loc)
 
 
 __all__ = ["layouts", "map_items", "swap"]
