@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tileworkbench as tw
-from tileworkbench import errors
+from tileworkbench import errors, views
 from tileworkbench.views.document import MIME
 
 from .cells import ADD
 
+SCHEMA = Path(views.__file__).with_name("document.schema.json")
 EAGER = """%%tilekernel{options}
 @tw.jit
 def double(A):
@@ -230,6 +232,8 @@ def test_the_bundle_is_small_and_plain(notebook):
     assert set(bundle) == {MIME, "text/html", "text/plain"}
     assert len(json.dumps(bundle, ensure_ascii=False).encode()) <= 100_000
     record = bundle[MIME]
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(record, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert record["version"] == 1 and record["diagnostics"] == []
     assert [s["id"] for s in record["sections"]] == ["summary", "check", "plan", "ir", "cuda", "ptx"]
     assert "<script" not in bundle["text/html"] and "<svg" not in bundle["text/html"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import re
@@ -33,6 +34,11 @@ def test_it_runs(path):
     book = executed(path)
     outputs = [out for cell in book.cells if cell.cell_type == "code" for out in cell.outputs]
     assert not [out for out in outputs if out.output_type == "error"]
+    for cell in book.cells:
+        for record in (out.data[MIME] for out in cell.get("outputs", ()) if MIME in out.get("data", {})):
+            # What an editor compares before it marks anything in a cell.
+            digest = hashlib.sha256(cell.source.encode()).hexdigest()
+            assert record["cell"] is None or record["cell"]["sha256"] == digest, cell.source
     verdicts = [out.data[MIME]["verdict"] for out in outputs if MIME in out.get("data", {})]
     assert verdicts and all(verdict["tone"] != "bad" for verdict in verdicts), verdicts
 
