@@ -445,7 +445,10 @@ class Grower:
     def gemm_loop(self, scope: Scope) -> list[Statement]:
         """The usual pipelined product, with what may stand around it."""
         rng = self.rng
-        product = self.gemm(Scope(scope.depth + 1, 1, loops=("k",), inner={**scope.inner, "k": (0, 3)}))
+        if scope.depth >= 2:
+            return []
+        k = self.loop_name(scope)
+        product = self.gemm(Scope(scope.depth + 1, 1, loops=(k,), inner={**scope.inner, k: (0, 3)}))
         fills = [s for s in product if isinstance(s, Fill)]
         inside = [s for s in product if not isinstance(s, Fill)]
         if not inside:
@@ -459,10 +462,10 @@ class Grower:
             more = Put(element, Number(rng.randint(0, 3)), add=True)
             inside.append(Parallel(("i", "j"), gemm.c.extents, (more,)))
         if rng.random() < 0.15:
-            inside = [Branch(terms.condition(rng, Place(scalars={"k": (0, 3)}), 0), tuple(inside))]
+            inside = [Branch(terms.condition(rng, Place(scalars={k: (0, 3)}), 0), tuple(inside))]
         trips, stop = self.trip_count(scope)
         kind = "pipelined" if rng.random() < 0.85 else "serial"
-        return [*fills, Loop(kind, "k", Number(0), stop, 1, tuple(inside), rng.randint(0, 4))]
+        return [*fills, Loop(kind, k, Number(0), stop, 1, tuple(inside), rng.randint(0, 4))]
 
     def trip_count(self, scope: Scope) -> tuple[int, Term]:
         """The greatest number of trips and a term for it: constant, or known only at run time."""
@@ -478,6 +481,9 @@ class Grower:
         trips = rng.choices((0, 1, 2, 3, 4, 5, 6), (1, 2, 4, 4, 3, 2, 1))[0]
         return trips, Number(trips)
 
+    def loop_name(self, scope: Scope) -> str:
+        return "kl"[scope.depth] if "kl"[scope.depth] not in scope.inner else self.fresh("k")
+
     def loop(self, scope: Scope) -> list[Statement]:
         rng = self.rng
         if scope.depth >= 2:
@@ -486,7 +492,7 @@ class Grower:
         trips, stop = self.trip_count(scope)
         if kind == "unroll" and not isinstance(stop, Number):
             kind = "range"
-        name = "kl"[scope.depth] if "kl"[scope.depth] not in scope.inner else self.fresh("k")
+        name = self.loop_name(scope)
         start, step = 0, 1
         if kind in ("serial", "range") and isinstance(stop, Number) and rng.random() < 0.2:
             start, step = rng.randint(0, 2), rng.randint(1, 2)

@@ -56,6 +56,11 @@ class Nest:
         )
 
 
+    def updates_memory(self) -> bool:
+        """True when iterations change memory that they read: replicas of one would read what another has changed."""
+        written = {u.buffer for u in self.memory if u.writes}
+        return any(u.buffer in written and not u.writes for u in self.memory)
+
     def covers(self, s: Store) -> bool:
         """True when the store, done in every iteration, reaches every element of its buffer."""
         return _identity(Use(s.buffer, s.indices, True), self) is not None
@@ -114,13 +119,16 @@ def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int
         layout, dims = known.get(use.buffer), _identity(use, nest)
         if layout is not None and dims is not None and len([d for d in dims if d >= 0]) == len(nest.vars):
             candidates.append(_as_loop(layout, dims, nest))
+    alone = nest.updates_memory()
     for candidate in candidates:
-        if candidate is not None:
+        if candidate is not None and not (alone and candidate.replication > 1):
             return candidate
     if not free:
         return None
     width = vector or _vector(nest, threads)
     made = loop_layout(nest.extents, threads, width)
+    if alone:
+        return made
     # A fragment that takes this layout may be reduced or read by rows later: that needs the mode form.
     return padded_loop(nest.extents, threads, width) if nest.uses and not isinstance(made, Fragment) else made
 
