@@ -11,6 +11,9 @@ import numpy as np
 
 from tileworkbench.errors import InternalError, ResourceError, ShapeError, TargetError, TileError
 from tileworkbench.ir.check import check
+from tileworkbench.ir.evaluate import evaluate
+from tileworkbench.ir.expr import Var
+from tileworkbench.ir.node import walk
 from tileworkbench.pipeline import Step, run_passes
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
@@ -93,7 +96,24 @@ def lowered(program: Program, target: Target, *, checked: bool = True) -> Any:
             check(step.after, target=target)
 
     made = judged(f"{target.name}", lambda: run_passes(program.kernel(), target, verify))
+    if not isinstance(made, Verdict) and not holds(made, program):
+        made = judged(f"{target.name}, general", lambda: run_passes(general(program.kernel()), target, verify))
     return replace(made, where=at[0]) if isinstance(made, Verdict) else made
+
+
+def general(kernel: Any) -> Any:
+    """The kernel that is built without assumptions, for arguments that do not keep them."""
+    return kernel.with_(attrs={**kernel.attrs, "variant": "general"})
+
+
+def holds(kernel: Any, program: Program) -> bool:
+    """True when the arguments keep what this variant assumes of run-time extents (arrays are aligned anyway)."""
+    values = {**program.symbols(), **dict(program.scalars)}
+    for assumed in kernel.assumed:
+        names = {v: values[v.name] for v in walk(assumed.cond) if isinstance(v, Var) and v.name in values}
+        if names and not evaluate(assumed.cond, names):
+            return False
+    return True
 
 
 def on_thread_machine(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 
 from ..ir.effects import accesses
 from ..ir.expr import Buffer, Expr, const
@@ -33,24 +34,38 @@ class World:
     fences: bool
     overlaps: Mapping[Buffer, tuple[Buffer, ...]]
     uniform: Uniformity
+    steady: frozenset[Channel] = frozenset()  # rings whose loop this is: each trip begins with their meeting
+
+    def inside(self, loop: For | While) -> World:
+        """The world of a loop's body."""
+        rings = {s.channel for s in loop.body if isinstance(s, Wait)}
+        return changed(self, steady=self.steady | rings)
 
 
 @dataclass
 class Pending:
-    """Accesses to shared tiles since the last meeting of the role: buffer → proxies."""
+    """Accesses to shared tiles since the last meeting of the role: buffer → proxies. `unfenced`: tiles with ordinary
+    stores that no proxy fence has followed yet; a meeting alone does not show them to the copy engine."""
 
     reads: dict[Buffer, set[str]] = field(default_factory=dict)
     writes: dict[Buffer, set[str]] = field(default_factory=dict)
+    unfenced: set[Buffer] = field(default_factory=set)
 
     def copy(self) -> Pending:
-        return Pending({b: set(p) for b, p in self.reads.items()}, {b: set(p) for b, p in self.writes.items()})
+        copies = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
+        return Pending(*copies, set(self.unfenced))
 
     def merge(self, other: Pending) -> Pending:
         out = self.copy()
         for mine, theirs in ((out.reads, other.reads), (out.writes, other.writes)):
             for buffer, proxies in theirs.items():
                 mine.setdefault(buffer, set()).update(proxies)
+        out.unfenced |= other.unfenced
         return out
+
+    def take(self, other: Pending) -> None:
+        """Becomes the other one."""
+        self.reads, self.writes, self.unfenced = other.reads, other.writes, other.unfenced
 
     def clear(self) -> None:
         self.reads.clear()
@@ -81,25 +96,25 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             _note(asked, pending, role)
         if isinstance(s, (For, While)):
             trial = pending.copy()
-            _body(s.body, trial, role, world)
+            inside = world.inside(s)
+            _body(s.body, trial, role, inside)
             entry = pending.merge(trial)
             leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
             if leaves:  # a trip may end before its meetings
                 _note(If(const(True), s.body), entry, role)
             left = entry.copy()
-            inner = _body(s.body, entry, role, world)
+            inner = _body(s.body, entry, role, inside)
             entry = entry.merge(left) if leaves else entry
             if isinstance(s, While):
                 inner = (*inner, *_before(asked, entry, role, world))
                 _note(asked, entry, role)
-            pending.reads, pending.writes = pending.merge(entry).reads, pending.merge(entry).writes
+            pending.take(pending.merge(entry))
             out.append(replace(s, body=inner))
             continue
         if isinstance(s, If):
             other = pending.copy()
             then, orelse = _body(s.then, pending, role, world), _body(s.orelse, other, role, world)
-            joined = pending.merge(other)
-            pending.reads, pending.writes = joined.reads, joined.writes
+            pending.take(pending.merge(other))
             out.append(replace(s, then=then, orelse=orelse))
             continue
         out += _before(s, pending, role, world)
@@ -139,7 +154,7 @@ def _meets_each_trip(channel: Channel) -> bool:
 def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
     """(buffer, writes, proxy) of the shared tiles a statement is about to touch."""
     if isinstance(s, Acquire):
-        if not own_ring(s.channel, role) or _meets_each_trip(s.channel):
+        if not own_ring(s.channel, role):
             return []
         proxy = "async" if s.channel.completion == "bytes" else "generic"
         return [(b, True, proxy) for b in s.channel.buffers]
@@ -163,20 +178,28 @@ def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
 
 def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
     fence, reason = False, ""
+    own: tuple[Buffer, ...] = ()
+    if isinstance(s, Acquire) and s.channel in world.steady and _meets_each_trip(s.channel):
+        own = s.channel.buffers  # the version that is taken was last used before this trip's meeting
     for touched, writes, proxy in _touched(s, role):
         for buffer in world.overlaps.get(touched, (touched,)):
+            if buffer in own:
+                continue
             shared = "" if buffer is touched else f" (its bytes are `{touched.name}`'s now)"
             earlier = pending.writes.get(buffer, set())
             if earlier:
                 reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
-                fence |= proxy == "async" and "generic" in earlier
             if writes and pending.reads.get(buffer):
                 reason = reason or f"`{buffer.name}` is still being read when this writes it{shared}"
+            if world.fences and proxy == "async" and buffer in pending.unfenced:
+                fence = True
+                reason = reason or f"`{buffer.name}` was written by ordinary stores{shared}"
     if not reason:
         return []
     made: list[Stmt] = []
-    if fence and world.fences:
+    if fence:
         made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
+        pending.unfenced.clear()
     made.append(Sync("role", reason=reason, loc=s.loc))
     pending.clear()
     return made
@@ -194,3 +217,5 @@ def _note(s: Stmt, pending: Pending, role: Role) -> None:
         return
     for buffer, writes, proxy in _touched(s, role):
         (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)
+        if writes and proxy == "generic":
+            pending.unfenced.add(buffer)

@@ -8,6 +8,7 @@ for is constant. Loops fed by another role need none of this: their ring runs ah
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from dataclasses import replace as changed
 
@@ -40,11 +41,12 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
 
     def go(s: Stmt) -> Stmt | tuple[Stmt, ...]:
         if isinstance(s, For):
+            written = s
             s = replace(s, body=_flat(s.body))
             limit = int(kernel.attrs.get("stage_limit", NO_LIMIT))
             depth = stages(s, limit) if s.kind == "pipelined" else 0
             if depth >= 2:
-                return _pipeline(s, depth, role, made, notes)
+                return _pipeline(s, written, depth, role, made, notes)
             return s
         return map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
 
@@ -58,11 +60,13 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
     return replace(role, body=_flat(role.body))
 
 
-def _pipeline(loop: For, depth: int, role: Role, made: list[Channel], notes: list[str]) -> Stmt | tuple[Stmt, ...]:
+def _pipeline(
+    loop: For, written: For, depth: int, role: Role, made: list[Channel], notes: list[str]
+) -> Stmt | tuple[Stmt, ...]:
     copies = [s for s in loop.body if _ahead(s)]
     if not copies:
         return loop
-    reason = _why_not(loop, copies, role)
+    reason = _why_not(loop, copies) or _used_outside(written, copies, role)
     if reason:
         notes.append(f"the loop at {loop.loc} is not pipelined: {reason}")
         return loop
@@ -88,7 +92,7 @@ def _ahead(s: Stmt) -> bool:
     return moves and (s.impl.completion == "group" or bool(s.impl.detail.get("staged")))
 
 
-def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
+def _why_not(loop: For, copies: list[Issue]) -> str:
     lets = {s.var for s in loop.body if isinstance(s, Let)}
     moved = {c.op.dst.buffer for c in copies}  # type: ignore[attr-defined]
     for copy in copies:
@@ -116,8 +120,6 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
                 seen.add(a.buffer)
                 if a.writes:
                     return f"`{a.buffer.name}` is written by more than the copy"
-    if _used_outside(loop, moved, role):
-        return "a copied tile is also used outside the loop"
     return ""
 
 
@@ -135,10 +137,13 @@ def _partly(copies: list[Issue]) -> str:
     return ""
 
 
-def _used_outside(loop: For, moved: set[Buffer], role: Role) -> bool:
-    inside = sum(1 for a in accesses(loop.body) if a.buffer in moved)
-    everywhere = sum(1 for a in accesses(role.body) if a.buffer in moved)
-    return everywhere > inside
+def _used_outside(written: For, copies: list[Issue], role: Role) -> str:
+    """Why other statements than this loop (as it stood before anything in it was pipelined) need a copied tile."""
+    moved = {c.op.dst.buffer for c in copies}  # type: ignore[attr-defined]
+    inside = Counter(a.buffer for a in accesses(written) if a.buffer in moved)
+    everywhere = Counter(a.buffer for a in accesses(role.body) if a.buffer in moved)
+    found = next((b for b in moved if everywhere[b] != inside[b]), None)
+    return f"`{found.name}` is also used outside the loop" if found is not None else ""
 
 
 @dataclass(frozen=True)

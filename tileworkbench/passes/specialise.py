@@ -8,6 +8,7 @@ split so keeps one role, and the reason is noted.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ..ir.effects import accesses
@@ -43,6 +44,16 @@ class Plan:
     channels: dict[tuple[Buffer, ...], Channel] = field(default_factory=dict)
     refusal: str = ""
     stage_limit: int = NO_LIMIT
+    used: Counter[Buffer] = field(default_factory=Counter)
+
+    def note_use(self, site: Site, s: Stmt) -> None:
+        """Counts the reads of a site's tiles between its wait and its release; a write is a reason to refuse."""
+        tiles = {op.dst.buffer for op in site.loads}  # type: ignore[attr-defined]
+        for a in () if is_load(self.choices, s) else accesses(s):
+            if a.buffer in tiles:
+                self.used[a.buffer] += 1
+                if a.writes:
+                    self.refusal = self.refusal or f"`{a.buffer.name}` is written by more than its loads"
 
 
 def stages(loop: For, limit: int) -> int:
@@ -69,6 +80,8 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     limit = int(kernel.attrs.get("stage_limit", NO_LIMIT))
     plan = Plan(choices, (LOAD, COMPUTE) if split else (MAIN, MAIN), stage_limit=limit)
     consumer = _consume(kernel.body, plan, 1, split)
+    if split:
+        plan.refusal = plan.refusal or _stray(kernel.body, plan)
     if split and not plan.refusal:
         moves = target.has("setmaxnreg") and _compute_registers(warps) is not None
         producer = _prune(_produce(kernel.body, plan), plan)
@@ -132,19 +145,36 @@ def _consume(body: tuple[Stmt, ...], plan: Plan, depth: int, split: bool) -> tup
         out += [Wait(_channel(site, plan, depth), loc=s.loc) for site in sites if site.first == i]
         if not is_load(plan.choices, s):
             out.append(_inner(s, plan, split))
+        for site in sites:
+            if site.first <= i <= site.last:
+                plan.note_use(site, s)
         out += [Release(_channel(site, plan, depth), loc=s.loc) for site in sites if site.last == i]
     return tuple(out)
 
 
 def _inner(s: Stmt, plan: Plan, split: bool) -> Stmt:
     if isinstance(s, For):
-        depth = stages(s, plan.stage_limit) if s.kind == "pipelined" else 1
+        # A role that feeds itself runs nothing ahead: one version serves, and it is there after the loop too.
+        depth = stages(s, plan.stage_limit) if split and s.kind == "pipelined" else 1
         return replace(s, body=_consume(s.body, plan, depth, split))
     if isinstance(s, If):
         return replace(s, then=_consume(s.then, plan, 1, split), orelse=_consume(s.orelse, plan, 1, split))
     if isinstance(s, While):
         return replace(s, body=_consume(s.body, plan, 1, split))
     return s
+
+
+def _stray(body: tuple[Stmt, ...], plan: Plan) -> str:
+    """Why some use of a loaded tile stands outside its wait and release, or an empty text."""
+    tiles = {b for buffers in plan.channels for b in buffers}
+    found: Counter[Buffer] = Counter()
+    loads = {n for n in walk(body) if isinstance(n, Op) and is_load(plan.choices, n)}
+    for a in accesses(body):
+        if a.buffer in tiles:
+            found[a.buffer] += 1
+    for op in loads:
+        found[op.dst.buffer] -= 1  # type: ignore[attr-defined]
+    return next((f"`{b.name}` is used apart from its loads" for b in tiles if found[b] != plan.used[b]), "")
 
 
 def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:

@@ -98,8 +98,10 @@ def _swizzles(buffer: Buffer, mn_major: bool, extent_mn: int) -> tuple[SharedLay
         if buffer.shape[-1] * item % span:
             continue
         layout = SharedLayout.swizzled(tuple(buffer.shape), item, span)
+        extent = buffer.shape[-1 if mn_major else -2]
         try:
-            wgmma_descriptor(layout, item, mn_major, 0, 0, extent_mn)
+            for mn in range(0, extent - extent % extent_mn, extent_mn):
+                wgmma_descriptor(layout, item, mn_major, mn, 0, extent_mn)
         except LayoutError:
             continue
         found.append(layout)
