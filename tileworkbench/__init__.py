@@ -16,18 +16,34 @@ if TYPE_CHECKING:
     from .jitkernel import JITFunction, JITKernel, compile, jit, par_compile
     from .magics import load_ipython_extension, unload_ipython_extension
     from .target import Target
+    from .tilelang import (
+        PassConfigKey,
+        TensorSupplyType,
+        cdiv,
+        disable_cache,
+        enable_cache,
+        is_cache_enabled,
+        next_power_of_2,
+    )
     from .views.result import Result
 
 __all__ = [
     "Check",
     "JITFunction",
     "JITKernel",
+    "PassConfigKey",
     "Result",
     "Target",
+    "TensorSupplyType",
+    "cdiv",
     "check",
     "compile",
+    "disable_cache",
+    "enable_cache",
+    "is_cache_enabled",
     "jit",
     "load_ipython_extension",
+    "next_power_of_2",
     "options",
     "par_compile",
     "simulate",
@@ -44,6 +60,13 @@ _HOMES = {
     "check": "checks",
     "compile": "jitkernel",
     "jit": "jitkernel",
+    "PassConfigKey": "tilelang",
+    "TensorSupplyType": "tilelang",
+    "cdiv": "tilelang",
+    "disable_cache": "tilelang",
+    "enable_cache": "tilelang",
+    "is_cache_enabled": "tilelang",
+    "next_power_of_2": "tilelang",
     "load_ipython_extension": "magics",
     "par_compile": "jitkernel",
     "unload_ipython_extension": "magics",

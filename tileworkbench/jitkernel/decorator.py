@@ -90,8 +90,8 @@ class JITFunction:
         return kernel(*[values[name] for name in takes])
 
     def compile(self, *args: Any, **named: Any) -> JITKernel:
-        """The kernel for a call with these arguments; T.Tensor(shape, dtype) may stand for tensors, and the tensors of an
-        eager function may be left out when its T.const values are given by name."""
+        """The kernel for a call with these arguments; T.Tensor(shape, dtype) may stand for tensors, and the tensors of
+        an eager function may be left out when its T.const values are given by name."""
         values = self._bound(args, named, partial=self.style == "eager")
         return self._lazy(values) if self.style == "lazy" else self._eager(values)[0]
 

@@ -66,10 +66,12 @@ def tensor(param: Buffer, sizes: Mapping[Var, int], kind: str, rng: np.random.Ge
 
 def filled(dtype: DType, dims: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
     """Values within a type's reach."""
+    if kind == "one":
+        return np.ones(dims)
     if dtype.kind == "bool":
         return rng.integers(0, 2, dims)
     if dtype.kind == "uint":
         return rng.integers(0, 2 * SMALL + 1, dims)
     if dtype.kind == "int" or kind == "integer":
         return rng.integers(-SMALL, SMALL + 1, dims)
-    return rng.uniform(-1, 1, dims)
+    return rng.standard_normal(dims) if kind == "normal" else rng.uniform(-1, 1, dims)

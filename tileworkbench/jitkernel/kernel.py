@@ -197,7 +197,8 @@ class JITKernel:
 
     def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:
         """A `Profiler` of this kernel; run-time extents by name."""
-        return Profiler(self, sizes)
+        name = getattr(tensor_supply_type, "name", tensor_supply_type)
+        return Profiler(self, sizes, "Auto" if name is None else name)
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         return self.source
