@@ -25,3 +25,14 @@ def executed(path: Path, timeout: int = 300) -> Any:
         cell.metadata.pop("execution", None)  # times of this run
     book.metadata.pop("widgets", None)
     return book
+
+
+def executed_cells(*sources: str) -> list[list[Any]]:
+    """Outputs of each cell of a notebook made of these texts, run by one kernel; failures do not stop it."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True, store_widget_state=False).execute()
+    return [cell.outputs for cell in book.cells]

@@ -253,7 +253,7 @@ class JITFunction:
     def _remember(self, kept: dict[Any, Any], key: Any, value: Any) -> None:
         kept[key] = value
         while len(kept) > KEPT:
-            del kept[next(iter(kept))]
+            kept.pop(next(iter(kept)), None)  # another thread may have been here first
 
 
 def key_of(value: Any) -> Any:
