@@ -13,6 +13,7 @@ from .ir.stmt import For
 from .passes.barriers import barriers
 from .passes.canonicalise import canonicalise
 from .passes.facts import assume
+from .passes.groups import groups
 from .passes.layouts import layouts
 from .passes.lower import lower
 from .passes.place_sync import place_sync
@@ -30,6 +31,7 @@ Pass = Callable[[Kernel, Target], Kernel]
 PASSES: tuple[tuple[str, Pass, str], ...] = (
     ("check", check_ops, "the user's mistakes, before any rewrite blurs the lines"),
     ("canonicalise", canonicalise, "one spelling before anyone asks an op"),
+    ("groups", groups, "warpgroups that the kernel selects itself; roles and fragments depend on them"),
     ("assume", assume, "the facts of this variant: everything later may count on them"),
     ("raster", raster, "block order; everything later sees only the renamed block indices"),
     ("select", select, "ranked implementations of every op: roles and layouts depend on them"),

@@ -263,6 +263,12 @@ def bar_arrive(f: Frame, t: Target) -> Rows:
     return out
 
 
+@row(I.BarExpect)
+def bar_expect(f: Frame, t: Target) -> Rows:
+    bar = f.barrier()
+    return [I.BarExpect(bar, 128, reason="first"), I.BarExpect(bar, THREAD * 4)]
+
+
 @row(I.BarWait)
 def bar_wait(f: Frame, t: Target) -> Rows:
     bar = f.barrier()

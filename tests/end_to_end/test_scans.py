@@ -1,4 +1,4 @@
-"""Scans, reductions of tiles in any memory, transposition and element functions; fragments named by single statements."""
+"""Scans, reductions of tiles in any memory, transposition, element functions; fragments named by single statements."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..errors import InternalError
@@ -97,8 +98,12 @@ def _raw(p: Printer, s: RawSource) -> None:
 
 def _roles(p: Printer, run: tuple[Role, ...]) -> None:
     """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
+    if len(run) > 1 and not _apart(run):
+        for r in run:
+            _roles(p, (r,))
+        return
     heads = [f"if ({_warps(r)})" for r in run]
-    if sum(r.warps for r in run) == p.launch_threads // p.warp_size:
+    if sum(r.warps for r in run) == (p.role_warps or p.launch_threads // p.warp_size):
         heads[-1] = ""
     if heads[0]:
         p.want("warp")
@@ -109,6 +114,12 @@ def _roles(p: Printer, run: tuple[Role, ...]) -> None:
             _role(p, r)
 
 
+def _apart(run: tuple[Role, ...]) -> bool:
+    """No warp belongs to two of them."""
+    ends = sorted((r.first_warp, r.first_warp + r.warps) for r in run)
+    return all(a[1] <= b[0] for a, b in pairwise(ends))
+
+
 def _warps(r: Role) -> str:
     end = r.first_warp + r.warps
     if r.warps == 1:
@@ -117,12 +128,13 @@ def _warps(r: Role) -> str:
 
 
 def _role(p: Printer, r: Role) -> None:
+    outer = p.role_first_warp, p.role_warps
     p.role_first_warp, p.role_warps = r.first_warp, r.warps
     p.line(f"// role {comment(r.name)}")
     p.role_begins(r.body)
     p.declare_private(r.body)
     p.body(r.body)
-    p.role_first_warp, p.role_warps = 0, None
+    p.role_first_warp, p.role_warps = outer
 
 
 def _elect(p: Printer, s: Elect) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Expr, const
-from ..ir.instr import BarArrive, BarInit, BarWait, CopyAsyncArrive, Fence, GridDep, SetRegs, Sync
+from ..ir.instr import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, Fence, GridDep, SetRegs, Sync
 from .c_scalar import D
 from .dialect import Row
 from .functions import Function
@@ -22,6 +22,8 @@ FUNCTIONS: dict[str, Function] = dict((
           ' "r"(bar), "r"(count)', _MBAR),
     _void("tw_bar_arrive", "unsigned bar", _CTA.format("arrive") + " _, [%0];", ' "r"(bar)', _MBAR),
     _void("tw_bar_arrive_expect", "unsigned bar, unsigned bytes", _CTA.format("arrive.expect_tx") + " _, [%0], %1;",
+          ' "r"(bar), "r"(bytes)', _MBAR),
+    _void("tw_bar_expect", "unsigned bar, unsigned bytes", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;",
           ' "r"(bar), "r"(bytes)', _MBAR),
     # The remote barrier has the same offset in the other block of the cluster.
     _void("tw_bar_arrive_remote", "unsigned bar, unsigned rank",
@@ -94,6 +96,10 @@ def _bar_arrive(p: Any, s: BarArrive) -> None:
     args += [number(p, s.bytes)] if s.bytes is not None else []
     name = f"tw_bar_arrive{'_expect' if s.bytes is not None else ''}{'_remote' if s.remote is not None else ''}"
     p.line(f"{p.use(name)}({', '.join(args)});", s.reason)
+
+
+def _bar_expect(p: Any, s: BarExpect) -> None:
+    p.line(f"{p.use('tw_bar_expect')}({p.barrier(s.bar)}, {number(p, s.bytes)});", s.reason)
 
 
 def _bar_wait(p: Any, s: BarWait) -> None:
@@ -179,6 +185,7 @@ def _grid_dep(p: Any, s: GridDep) -> None:
 ROWS: dict[Any, Row] = {
     BarInit: _bar_init,
     BarArrive: _bar_arrive,
+    BarExpect: _bar_expect,
     BarWait: _bar_wait,
     CopyAsyncArrive: _copy_async_arrive,
     Sync: _sync,

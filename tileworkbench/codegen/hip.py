@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ..ir.instr import (
     BarArrive,
+    BarExpect,
     BarInit,
     BarWait,
     BulkLoad,
@@ -51,7 +52,8 @@ class HipPrinter(Printer):
     refused: ClassVar = {
         LdMatrix: _NO_MATRIX, StMatrix: _NO_MATRIX, Wgmma: _NO_GROUP, WgmmaFence: _NO_GROUP, SetRegs: _NO_GROUP,
         CopyAsync: _NO_ENGINE, TmaLoad: _NO_ENGINE, TmaStore: _NO_ENGINE, BulkLoad: _NO_ENGINE, BulkStore: _NO_ENGINE,
-        BarInit: _NO_BARRIER, BarArrive: _NO_BARRIER, BarWait: _NO_BARRIER, CopyAsyncArrive: _NO_BARRIER,
+        BarInit: _NO_BARRIER, BarArrive: _NO_BARRIER, BarExpect: _NO_BARRIER, BarWait: _NO_BARRIER,
+        CopyAsyncArrive: _NO_BARRIER,
         GridDep: "kernels of a stream do not overlap here",
     }  # fmt: skip
     math = hip_scalar.MATH

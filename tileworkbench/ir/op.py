@@ -82,6 +82,8 @@ class Op(Stmt):
     list."""
 
     name: ClassVar[str] = "op"
+    # True for statements that control the hardware themselves: a kernel with one keeps the order it was written in.
+    manual: ClassVar[bool] = False
 
     def effects(self) -> tuple[Access, ...]:
         """Every read and write, conservative when unsure."""

@@ -18,7 +18,7 @@ from .regions import to_region
 WARPGROUP = 128
 
 
-def _barrier(what: str, bar: Any) -> Region:
+def one_barrier(what: str, bar: Any) -> Region:
     """One barrier: `bar[i]`, or the name of an array of one."""
     if isinstance(bar, Buffer) and bar.space == "barrier" and bar.shape == (1,):
         return to_region(bar, what)
@@ -31,26 +31,26 @@ def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Arrives on a barrier; `cta_id` means the same barrier in another block of the cluster."""
     builder = require("T.mbarrier_arrive")
     cta = as_expr(cta_id) if cta_id is not None else None
-    builder.emit(BarrierArrive(_barrier("T.mbarrier_arrive", mbarrier), cta, loc=builder.here))
+    builder.emit(BarrierArrive(one_barrier("T.mbarrier_arrive", mbarrier), cta, loc=builder.here))
 
 
 def mbarrier_expect_tx(mbarrier: Any, tx: Any) -> None:
     """Adds expected bytes to the barrier's phase without arriving."""
     builder = require("T.mbarrier_expect_tx")
-    builder.emit(BarrierExpect(_barrier("T.mbarrier_expect_tx", mbarrier), as_expr(tx), loc=builder.here))
+    builder.emit(BarrierExpect(one_barrier("T.mbarrier_expect_tx", mbarrier), as_expr(tx), loc=builder.here))
 
 
 def mbarrier_arrive_expect_tx(mbarrier: Any, tx: Any) -> None:
     """Adds expected bytes and arrives."""
     builder = require("T.mbarrier_arrive_expect_tx")
-    made = BarrierExpect(_barrier("T.mbarrier_arrive_expect_tx", mbarrier), as_expr(tx), True, loc=builder.here)
+    made = BarrierExpect(one_barrier("T.mbarrier_arrive_expect_tx", mbarrier), as_expr(tx), True, loc=builder.here)
     builder.emit(made)
 
 
 def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
     """Waits until the barrier's phase of this parity (0 or 1) has completed."""
     builder = require("T.mbarrier_wait_parity")
-    made = BarrierWait(_barrier("T.mbarrier_wait_parity", mbarrier), as_expr(parity), loc=builder.here)
+    made = BarrierWait(one_barrier("T.mbarrier_wait_parity", mbarrier), as_expr(parity), loc=builder.here)
     builder.emit(made)
 
 
@@ -60,7 +60,7 @@ barrier_arrive, barrier_wait = mbarrier_arrive, mbarrier_wait_parity
 def cp_async_barrier_noinc(barrier: Any) -> None:
     """Arrives when the thread's earlier cp.async copies have landed."""
     builder = require("T.cp_async_barrier_noinc")
-    builder.emit(BarrierCopies(_barrier("T.cp_async_barrier_noinc", barrier), loc=builder.here))
+    builder.emit(BarrierCopies(one_barrier("T.cp_async_barrier_noinc", barrier), loc=builder.here))
 
 
 def _ordering(name: str, text: str) -> Callable[[], None]:

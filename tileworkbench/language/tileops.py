@@ -14,6 +14,7 @@ from ..ops.fill import Fill
 from ..ops.gemm import Gemm
 from ..ops.reduce import Reduce
 from ..ops.scan import Scan
+from .barrier import one_barrier as _barrier
 from .builder import require
 from .faults import fault
 from .regions import equal, pair, to_region
@@ -68,7 +69,7 @@ def copy(
     move("T.copy", src, dst, given)
 
 
-def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...]) -> None:
+def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...], barrier: Region | None = None) -> None:
     """Emits a Copy, or a plain store when both sides are elements and nothing is hinted."""
     builder = require(what)
     if isinstance(src, Load) and isinstance(dst, Load) and not given:
@@ -76,7 +77,7 @@ def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...]) -> N
         builder.emit(Store(dst.buffer, dst.indices, value, loc=builder.here))
         return
     a, b = pair(src, dst, what)
-    builder.emit(Copy(a, b, given, loc=builder.here))
+    builder.emit(Copy(a, b, given, barrier, loc=builder.here))
 
 
 def async_copy(
@@ -105,12 +106,11 @@ def tma_copy(
     given = hints(
         annotations,
         force="tma",
-        barrier=barrier,
         cluster_mask=cluster_mask,
         leader_scope_threads=leader_scope_threads,
         eviction_policy=eviction_policy,
     )
-    move("T.tma_copy", src, dst, given)
+    move("T.tma_copy", src, dst, given, _barrier("T.tma_copy", barrier) if barrier is not None else None)
 
 
 def fill(buffer: Any, value: Any) -> None:

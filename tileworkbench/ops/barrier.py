@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..errors import ShapeError
+from ..ir.arith import Facts
 from ..ir.expr import Expr
+from ..ir.instr import Bar, BarArrive, BarExpect, BarWait, CopyAsyncArrive
 from ..ir.node import node
-from ..ir.op import Access, Op
-from ..ir.stmt import Region
+from ..ir.op import Access, Choice, Impl, Op
+from ..ir.stmt import Region, Stmt
+from ..target import Target
+from .context import Context
+from .warpgroup import direct
+
+ASKED = "the kernel asks for it"
+
+
+def _bar(region: Region, ctx: Context) -> Bar:
+    return Bar(region.buffer, ctx.facts.simplify(region.starts[0]))
 
 
 def check_barrier(op: Any) -> None:
@@ -27,6 +38,7 @@ class BarrierArrive(Op):
     """Arrives on the barrier; `cta` names the block of the cluster whose barrier is meant, None for the own one."""
 
     name: ClassVar[str] = "mbarrier_arrive"
+    manual: ClassVar[bool] = True
     bar: Region
     cta: Expr | None = None
 
@@ -39,12 +51,20 @@ class BarrierArrive(Op):
     def check(self) -> None:
         check_barrier(self)
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, "mbarrier")
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (BarArrive(_bar(self.bar, ctx), None, self.cta, ASKED, loc=self.loc),)
+
+
 
 @node
 class BarrierExpect(Op):
     """Announces `bytes` of asynchronous transfers for the current phase, and arrives when `arrive` says so."""
 
     name: ClassVar[str] = "mbarrier_expect_tx"
+    manual: ClassVar[bool] = True
     bar: Region
     bytes: Expr
     arrive: bool = False
@@ -60,12 +80,23 @@ class BarrierExpect(Op):
     def check(self) -> None:
         check_barrier(self)
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, "mbarrier")
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        bar, size = _bar(self.bar, ctx), ctx.facts.simplify(self.bytes)
+        if self.arrive:
+            return (BarArrive(bar, size, None, ASKED, loc=self.loc),)
+        return (BarExpect(bar, size, ASKED, loc=self.loc),)
+
+
 
 @node
 class BarrierWait(Op):
     """Waits until the phase of this parity has completed."""
 
     name: ClassVar[str] = "mbarrier_wait_parity"
+    manual: ClassVar[bool] = True
     bar: Region
     parity: Expr
 
@@ -86,6 +117,13 @@ class BarrierWait(Op):
     def check(self) -> None:
         check_barrier(self)
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, "mbarrier")
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (BarWait(_bar(self.bar, ctx), ctx.facts.simplify(self.parity), None, ASKED, loc=self.loc),)
+
+
 
 @node
 class BarrierCopies(Op):
@@ -93,6 +131,7 @@ class BarrierCopies(Op):
     counted ones (no pending increment)."""
 
     name: ClassVar[str] = "cp_async_barrier_noinc"
+    manual: ClassVar[bool] = True
     bar: Region
 
     def effects(self) -> tuple[Access, ...]:
@@ -103,3 +142,9 @@ class BarrierCopies(Op):
 
     def check(self) -> None:
         check_barrier(self)
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, "mbarrier")
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (CopyAsyncArrive(_bar(self.bar, ctx), True, loc=self.loc),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from dataclasses import replace as changed
 from typing import Any, ClassVar
 
 from ..errors import ShapeError, TargetError
@@ -28,12 +29,18 @@ class Copy(Op):
     source read as 0; stores outside a global destination are dropped.
 
     hints: coalesced_width, disable_tma, eviction_policy, prefer_instruction ("tma", "cp_async", "sync"), loop_layout,
-    force ("tma" or "async" for T.tma_copy and T.async_copy), barrier."""
+    force ("tma" or "async" for T.tma_copy and T.async_copy). `barrier` counts the bytes of T.tma_copy."""
 
     name: ClassVar[str] = "copy"
     src: Region
     dst: Region
     hints: tuple[tuple[str, Any], ...] = field(default=())
+    barrier: Region | None = None
+
+    @property
+    def manual(self) -> bool:
+        """The kernel itself waits for this copy."""
+        return self.hint("force") is not None
 
     def hint(self, key: str, default: Any = None) -> Any:
         return dict(self.hints).get(key, default)
@@ -54,7 +61,8 @@ class Copy(Op):
 
     def text(self, show: Any) -> str:
         hints = "".join(f", {key}={show(value)}" for key, value in self.hints)
-        return f"T.copy({show.like(self.src, self.dst)}, {show.like(self.dst, self.src)}{hints})"
+        bar = f", barrier={show(self.barrier)}" if self.barrier is not None else ""
+        return f"T.copy({show.like(self.src, self.dst)}, {show.like(self.dst, self.src)}{hints}{bar})"
 
     def canonical(self) -> tuple[Stmt, ...]:
         if self.src.buffer.space not in PRIVATE and self.dst.buffer.space not in PRIVATE:
@@ -79,6 +87,8 @@ class Copy(Op):
                 fix="drop the hint, or meet the condition",
                 loc=self.loc,
             )
+        if self.manual:
+            ranked = [changed(i, completion="manual") for i in ranked]
         return Choice(tuple(ranked), tuple(refused))
 
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:

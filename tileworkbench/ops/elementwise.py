@@ -318,11 +318,11 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     old = None
     if s.old is not None:
         old = run(ctx.reg(s.old))
-    where = "cta" if buffer.space == "shared" else "gpu"
+    where, order = "cta" if buffer.space == "shared" else "gpu", ORDERS.get(s.order, s.order)
     return (
         Store(staged, (ZERO,), value, loc=s.loc),
         AtomicMem(
-            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, ORDERS.get(s.order, s.order), where, loc=s.loc
+            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, order, where, loc=s.loc
         ),
     )
 

@@ -28,6 +28,11 @@ def block_meeting(s: Stmt) -> bool:
     return isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn == "sync_threads" and not s.value.args
 
 
+def named_meeting(s: Stmt) -> bool:
+    """True for any meeting of several warps that the kernel asks for."""
+    return isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn in ("sync_threads", "named_barrier_arrive")
+
+
 def is_intrinsic(e: Call) -> bool:
     """True when `value` gives the call's meaning."""
     return e.fn in _VALUES

@@ -1,5 +1,5 @@
-"""Emission of a scan along one dimension: every line of the tile is walked by one warp, a warp's width at a time; prefixes
-inside it by shuffles, the total so far carried on. The tile lies in shared memory meanwhile."""
+"""Emission of a scan along one dimension: every line of the tile is walked by one warp, a warp's width at a time;
+prefixes inside it by shuffles, the total so far carried on. The tile lies in shared memory meanwhile."""
 
 from __future__ import annotations
 

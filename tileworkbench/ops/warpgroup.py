@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..errors import ShapeError
+from ..errors import ShapeError, TargetError
+from ..ir.arith import Facts
 from ..ir.effects import accesses
+from ..ir.instr import CommitGroup, SetRegs, WaitGroup, WgmmaFence
 from ..ir.node import node
-from ..ir.op import Access, Op
+from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Stmt
+from ..target import Target
+from .context import Context
+
+
+def direct(op: Op, target: Target, feature: str) -> Choice:
+    """The one instruction that the statement names, where the target has it."""
+    if not target.has(feature):
+        raise TargetError(
+            f"T.{op.name}",
+            rule=f"{target.name} has no {feature.replace('_', ' ')}",
+            fix="compile for sm_90a, or leave synchronisation to the compiler",
+            loc=op.loc,
+        )
+    return Choice((Impl(op.name, "alu"),))
 
 
 @node
@@ -16,6 +32,7 @@ class WarpGroups(Op):
     """`with T.ws(0, 1): body` runs the body in those groups of 128 threads only."""
 
     name: ClassVar[str] = "ws"
+    manual: ClassVar[bool] = True
     groups: tuple[int, ...]
     body: tuple[Stmt, ...]
 
@@ -31,6 +48,7 @@ class WaitWgmma(Op):
     """Waits until at most `pending` committed warpgroup products are outstanding."""
 
     name: ClassVar[str] = "wait_wgmma"
+    manual: ClassVar[bool] = True
     pending: int
 
     def effects(self) -> tuple[Access, ...]:
@@ -39,18 +57,33 @@ class WaitWgmma(Op):
     def run(self, env: Any) -> None:
         """Nothing: on the tile machine every copy and product is done when its statement ends."""
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'wgmma')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (WaitGroup("wgmma", self.pending, loc=self.loc),)
+
+
 
 @node
 class WgmmaArrive(Op):
     """Orders register accesses before the warpgroup products that follow."""
 
     name: ClassVar[str] = "warpgroup_arrive"
+    manual: ClassVar[bool] = True
 
     def effects(self) -> tuple[Access, ...]:
         return ()
 
     def run(self, env: Any) -> None:
         """Nothing: on the tile machine every copy and product is done when its statement ends."""
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'wgmma')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (WgmmaFence(loc=self.loc),)
+
 
 
 @node
@@ -58,6 +91,7 @@ class WgmmaCommit(Op):
     """Closes a group of warpgroup products."""
 
     name: ClassVar[str] = "warpgroup_commit_batch"
+    manual: ClassVar[bool] = True
 
     def effects(self) -> tuple[Access, ...]:
         return ()
@@ -65,12 +99,20 @@ class WgmmaCommit(Op):
     def run(self, env: Any) -> None:
         """Nothing: on the tile machine every copy and product is done when its statement ends."""
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'wgmma')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (CommitGroup("wgmma", loc=self.loc),)
+
+
 
 @node
 class SetMaxRegisters(Op):
     """Raises (`increase`) or lowers the registers of each thread of the executing warpgroup to `count`."""
 
     name: ClassVar[str] = "set_max_nreg"
+    manual: ClassVar[bool] = True
     count: int
     increase: bool
 
@@ -89,12 +131,20 @@ class SetMaxRegisters(Op):
                 loc=self.loc,
             )
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'setmaxnreg')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (SetRegs(self.count, "inc" if self.increase else "dec", loc=self.loc),)
+
+
 
 @node
 class CopyGroup(Op):
     """cp.async groups: `commit` closes one; otherwise waits until at most `pending` are outstanding."""
 
     name: ClassVar[str] = "cp_async_group"
+    manual: ClassVar[bool] = True
     commit: bool
     pending: int = 0
 
@@ -104,6 +154,13 @@ class CopyGroup(Op):
     def run(self, env: Any) -> None:
         """Nothing: on the tile machine every copy and product is done when its statement ends."""
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'cp_async')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return (CommitGroup("copy", loc=self.loc) if self.commit else WaitGroup("copy", self.pending, loc=self.loc),)
+
+
 
 @node
 class StoreGroup(Op):
@@ -111,6 +168,7 @@ class StoreGroup(Op):
     only until their sources have been read."""
 
     name: ClassVar[str] = "tma_store_group"
+    manual: ClassVar[bool] = True
     commit: bool
     pending: int = 0
     read: bool = True
@@ -120,3 +178,11 @@ class StoreGroup(Op):
 
     def run(self, env: Any) -> None:
         """Nothing: on the tile machine every copy and product is done when its statement ends."""
+
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        return direct(self, target, 'bulk_copy')
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        if self.commit:
+            return (CommitGroup("bulk", loc=self.loc),)
+        return (WaitGroup("bulk", self.pending, self.read, loc=self.loc),)

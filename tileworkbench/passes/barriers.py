@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from ..ir.instr import Sync
 from ..ir.kernel import Kernel
-from ..ir.node import Node, replace, rewrite, walk
+from ..ir.node import Node, map_children, replace, rewrite, walk
 from ..ir.planned import Role
 from ..ir.stmt import Stmt
 from ..target import Target
@@ -13,22 +15,31 @@ FIRST_ID = 1  # 0 is the block barrier
 
 
 def barriers(kernel: Kernel, target: Target) -> Kernel:
-    """Role meetings get an id and a thread count."""
-    roles = [r for r in kernel.body if isinstance(r, Role)]
+    """Role meetings get an id and a thread count; roles of the same warps share an id."""
     lanes = target.arch.warp_size
+    taken = {n.id for n in walk(kernel.body) if isinstance(n, Sync) and n.who == "named"}
+    free = (i for i in count(FIRST_ID) if i not in taken)
+    numbers: dict[tuple[int, int], int] = {}
 
-    def name(role: Role, number: int) -> Stmt:
+    def name(role: Role) -> Stmt:
+        key = (role.first_warp, role.warps)
         whole = role.warps * lanes == kernel.launch_threads
 
         def change(n: Node) -> Node:
-            if isinstance(n, Sync) and n.who == "role":
-                if role.warps == 1:
-                    return replace(n, who="warp")
-                return replace(n, who="block") if whole else replace(n, id=number, threads=role.warps * lanes)
-            return n
+            if not isinstance(n, Sync) or n.who != "role" or n.id is not None:  # an inner role's has its id
+                return n
+            if role.warps == 1 or whole:
+                return replace(n, who="warp" if role.warps == 1 else "block")
+            return replace(
+                n,
+                id=numbers[key] if key in numbers else numbers.setdefault(key, next(free)),
+                threads=role.warps * lanes,
+            )
 
-        return rewrite(role, change)
+        return rewrite(role, change)  # type: ignore[no-any-return]
 
-    taken = {n.id for n in walk(kernel.body) if isinstance(n, Sync) and n.who == "named"}
-    free = iter(i for i in range(FIRST_ID, FIRST_ID + len(roles) + len(taken)) if i not in taken)
-    return kernel.with_(body=tuple(name(s, next(free)) if isinstance(s, Role) else s for s in kernel.body))
+    def go(s: Node) -> Node:
+        s = map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
+        return name(s) if isinstance(s, Role) else s
+
+    return kernel.with_(body=tuple(go(s) for s in kernel.body))  # type: ignore[misc]

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..ir.expr import Buffer
 from ..ir.kernel import Decision, Kernel
-from ..ir.node import Node, map_children, map_items, replace, rewrite, walk
+from ..ir.node import Node, children, map_children, map_items, replace, rewrite, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Complete, Issue, Role
 from ..ir.stmt import Alloc, Region, Stmt, whole
@@ -26,27 +26,43 @@ from ..target import Target
 def layouts(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with `layouts` for all tiles and Issue/Complete in place of ops."""
     choices: dict[Op, Choice] = dict(kernel.attrs["choices"])
-    threads = kernel.threads
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    width = _widths(kernel, target)
     known: dict[Buffer, Any] = dict(kernel.attrs.get("layouts", {}))
     _shared(ops, choices, known)
     _strict(ops, choices, known)
-    _propagate(ops, choices, known, threads)
+    _propagate(ops, choices, known, width)
     for op in ops:
-        made = op.infer(choices[op].impls[0], known, threads, True)
+        made = op.infer(choices[op].impls[0], known, width[op], True)
         new = {b: layout for b, layout in made.items() if b not in known}
         if new:
             known.update(new)
-            _propagate(ops, choices, known, threads)
+            _propagate(ops, choices, known, width)
     for buffer in _buffers(kernel.body):
         if buffer.space == "shared" and buffer not in known:
             known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
-    body = tuple(_bind(role, choices, known, threads) for role in kernel.body)
+    body = tuple(_bind(role, choices, known, width) for role in kernel.body)
     decisions = tuple(
         _decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu"
     )
     attrs = {k: v for k, v in kernel.attrs.items() if k != "choices"}
     return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions), attrs=attrs)
+
+
+def _widths(kernel: Kernel, target: Target) -> dict[Op, int]:
+    """Threads that run each op: those of the innermost role around it, the user's threads in the outer ones."""
+    found: dict[Op, int] = {}
+
+    def visit(n: Node, threads: int) -> None:
+        if isinstance(n, Op):
+            found[n] = threads
+        for c in children(n):
+            if isinstance(c, Stmt):
+                visit(c, c.warps * target.arch.warp_size if isinstance(c, Role) else threads)
+
+    for role in kernel.body:
+        visit(role, kernel.threads)
+    return found
 
 
 def _buffers(body: Any) -> Iterator[Buffer]:
@@ -81,23 +97,23 @@ def _strict(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any
                 known.setdefault(buffer, wanted[0])
 
 
-def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any], threads: int) -> None:
+def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int]) -> None:
     changed = True
     while changed:
         changed = False
         for op in ops:
-            for buffer, layout in op.infer(choices[op].impls[0], known, threads, False).items():
+            for buffer, layout in op.infer(choices[op].impls[0], known, width[op], False).items():
                 if buffer not in known:
                     known[buffer] = layout
                     changed = True
 
 
 # --- tying ops to implementations -------------------------------------------------------------------------------------
-def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], threads: int) -> Any:
+def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int]) -> Any:
     if isinstance(n, Op):
-        return _issue(n, choices[n].impls[0], known, threads)
+        return _issue(n, choices[n].impls[0], known, width[n])
     if isinstance(n, Role | Stmt):
-        return map_children(n, lambda c: _bind(c, choices, known, threads) if isinstance(c, Stmt) else c)
+        return map_children(n, lambda c: _bind(c, choices, known, width) if isinstance(c, Stmt) else c)
     return n
 
 
@@ -115,7 +131,7 @@ def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[
             after = [*_convert(other, buffer, known, op), *after]
         op = swap(op, buffer, other)
         impl = _swap_layouts(impl, buffer, other)
-    asynchronous = impl.completion == "bytes"
+    asynchronous = impl.completion in ("bytes", "manual")
     done = () if asynchronous else (Complete(op, impl, loc=op.loc),)
     return (*before, Issue(op, impl, loc=op.loc), *done, *after)
 

@@ -3,6 +3,7 @@ become registers and shared storage. Nothing is decided here."""
 
 from __future__ import annotations
 
+from dataclasses import replace as changed
 from typing import Any
 
 from ..errors import InternalError
@@ -21,7 +22,7 @@ from ..ops.private import constant_trips
 from ..target import Target
 from .facts import kernel_facts
 from .place_sync import own_ring
-from .rings import Rings, barrier_buffers, barrier_inits
+from .rings import Rings, barrier_buffers, barrier_inits, own_inits
 
 
 def lower(kernel: Kernel, target: Target) -> Kernel:
@@ -33,6 +34,8 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     roles = [r for r in kernel.body if isinstance(r, Role)]
     body: list[Stmt] = []
     inits = barrier_inits(kernel.channels, barriers, {r.name: r.warps for r in roles})
+    own = [n.buffer for n in walk(kernel.body) if isinstance(n, Alloc) and n.buffer.space == "barrier"]
+    inits = (*inits, *own_inits(own))
     if inits:
         first = compare("eq", Special("thread"), 0)
         ready = Sync("block", reason="barriers are initialised before anyone uses them")
@@ -48,7 +51,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created
-    buffers = (*dict.fromkeys((*storage.values(), *created)), *barriers.values())
+    buffers = (*dict.fromkeys((*storage.values(), *created)), *barriers.values(), *own)
     placed = {made: kernel.attrs["places"][tile][0] for tile, made in storage.items() if tile in kernel.attrs["places"]}
     attrs = {**kernel.attrs, "placed": placed}
     return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()), attrs=attrs)
@@ -151,15 +154,25 @@ class _Lowering:
             return (while_loop(s, pre, cond, body),)
         if isinstance(s, Let):
             return self._let(s)
+        if isinstance(s, Role):
+            return (self._part(s),)
         if isinstance(s, Alloc):
             return ()
         if isinstance(s, (Instr, Break, Continue)):
             return (s,)
         return emit_simt(s, self.ctx)
 
+    def _part(self, s: Role) -> Role:
+        """Some of the role's warpgroups: threads, ranges and meetings are theirs."""
+        threads = s.warps * self.ctx.target.arch.warp_size
+        facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
+        facts.ranges["role_thread"] = (0, threads - 1)
+        part = changed(self.ctx, facts=facts, role=s.name, warps=s.warps, flow="role", present=threads)
+        return replace(s, body=_Lowering(part, s, self.rings.barriers).body(s.body))
+
     def _issue(self, s: Issue) -> tuple[Stmt, ...]:
         made = s.op.issue(s.impl, self.ctx)
-        if s.impl.completion == "group" and s.impl.engine == "lsu" and not s.impl.detail.get("ring"):
+        if s.impl.completion in ("group", "manual") and s.impl.engine == "lsu" and not s.impl.detail.get("ring"):
             made = (*made, CommitGroup("copy", loc=s.loc))
         return made if s.pred is None else (If(s.pred, made, loc=s.loc),)
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from itertools import takewhile
 
 from ..ir.effects import accesses
 from ..ir.expr import Buffer, Expr, const
 from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
-from ..ir.node import replace, walk
+from ..ir.node import children, replace, walk
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
-from ..ops.intrinsics import block_meeting
+from ..ops.intrinsics import block_meeting, named_meeting
 from ..target import Target
 from .shared_plan import overlaps
 
@@ -29,11 +30,12 @@ from .shared_plan import overlaps
 @dataclass(frozen=True)
 class World:
     """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included. `uniform`
-    tells where all threads of a role go together."""
+    tells where all threads of a role go together. `async_read`: tiles that the copy engine or wgmma reads somewhere."""
 
     fences: bool
     overlaps: Mapping[Buffer, tuple[Buffer, ...]]
     uniform: Uniformity
+    async_read: frozenset[Buffer]
     steady: frozenset[Channel] = frozenset()  # rings whose loop this is: each trip begins with their meeting
 
     def inside(self, loop: For | While) -> World:
@@ -74,8 +76,15 @@ class Pending:
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
-    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), Uniformity(kernel))
+    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), Uniformity(kernel), _async_read(kernel))
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
+
+
+def _async_read(kernel: Kernel) -> frozenset[Buffer]:
+    issued = (n for n in walk(kernel.body) if isinstance(n, Issue))
+    return frozenset(
+        a.buffer for s in issued for a in s.op.effects() if a.reads and s.impl.proxies.get(a.buffer) == "async"
+    )
 
 
 def _role(role: Role, world: World) -> Role:
@@ -84,7 +93,12 @@ def _role(role: Role, world: World) -> Role:
 
 def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
-    for s in body:
+    for at, s in enumerate(body):
+        if isinstance(s, Role):
+            if at == 0 or not isinstance(body[at - 1], Role):
+                run = tuple(takewhile(lambda r: isinstance(r, Role), body[at:]))
+                out += _side_by_side(run, pending, role, world)
+            continue
         if isinstance(s, (For, While, If)) and _divides(s, role, world):
             out += _before(s, pending, role, world)  # threads part here: they meet before, not inside
             out.append(s)
@@ -121,6 +135,16 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
         out.append(s)
         _note(s, pending, role)
     return tuple(out)
+
+
+def _side_by_side(run: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> list[Stmt]:
+    """Roles of some warpgroups each: everyone meets before them if need be; among themselves the kernel orders them."""
+    every = If(const(True), tuple(x for r in run for x in r.body))  # type: ignore[attr-defined]
+    out = _before(every, pending, role, world)
+    for r in run:
+        out.append(replace(r, body=_body(r.body, Pending(unfenced=set(pending.unfenced)), r, world)))  # type: ignore[attr-defined, arg-type]
+    _note(every, pending, role)
+    return out
 
 
 def _conditions(s: For | While | If) -> tuple[Expr, ...]:
@@ -160,12 +184,18 @@ def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
         return [(b, True, proxy) for b in s.channel.buffers]
     if isinstance(s, (Commit, Wait, Release)):
         return []
+    if isinstance(s, (If, For, While, Role)):
+        parts: list[Stmt] = [] if isinstance(s, Role) else [Eval(e) for e in _conditions(s)]
+        parts += [c for c in children(s) if isinstance(c, Stmt)]
+        return [t for part in parts for t in _touched(part, role)]
     if isinstance(s, (Issue, Complete)):
         # A copy staged in registers touches its shared tile when it completes; every other op when it is issued.
         if bool(s.impl.detail.get("staged")) is isinstance(s, Issue):
             return []
         if s.impl.completion == "bytes" or s.impl.detail.get("ring"):
             return []  # its channel's Acquire and Wait answer for the tile
+        if engine_fills(s):  # the kernel waits for it on its own barrier, but nobody may still use the tile
+            return [(a.buffer, True, "async") for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
     proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else {}
     found = []
     for a in accesses(s.op if isinstance(s, Complete) else s):
@@ -176,8 +206,35 @@ def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
     return found
 
 
+def engine_fills(s: Stmt) -> bool:
+    """A tensor copy into shared memory that the kernel waits for itself."""
+    if not isinstance(s, Issue) or s.impl.completion != "manual" or s.impl.engine != "tma":
+        return False
+    return any(a.writes and a.buffer.space == "shared" for a in s.op.effects())
+
+
+def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
+    """Before the kernel's own meeting or arrival: ordinary stores to what the engine or wgmma reads are fenced."""
+    if not world.fences or not (_arrives(s) or named_meeting(s)):
+        return []
+    plain = [b for b in pending.unfenced if b in world.async_read]
+    if not plain:
+        return []
+    pending.unfenced.clear()
+    names = ", ".join(f"`{b.name}`" for b in plain)
+    return [Fence("proxy_async", f"ordinary stores to {names} before the copy engine or wgmma", loc=s.loc)]
+
+
+def _arrives(s: Stmt) -> bool:
+    """The kernel's own arrival on a barrier."""
+    if not isinstance(s, Issue) or not s.op.manual:
+        return False
+    return any(a.buffer.space == "barrier" and a.writes for a in s.op.effects())
+
+
 def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
     fence, reason = False, ""
+    handed = _hands_over(s, pending, world)
     own: tuple[Buffer, ...] = ()
     if isinstance(s, Acquire) and s.channel in world.steady and _meets_each_trip(s.channel):
         own = s.channel.buffers  # the version that is taken was last used before this trip's meeting
@@ -195,8 +252,8 @@ def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
                 fence = True
                 reason = reason or f"`{buffer.name}` was written by ordinary stores{shared}"
     if not reason:
-        return []
-    made: list[Stmt] = []
+        return handed
+    made: list[Stmt] = handed
     if fence:
         made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
         pending.unfenced.clear()
@@ -213,7 +270,7 @@ def _note(s: Stmt, pending: Pending, role: Role) -> None:
     if isinstance(s, Sync) or block_meeting(s):
         pending.clear()
         return
-    if isinstance(s, Acquire):
+    if isinstance(s, Acquire) or engine_fills(s):
         return
     for buffer, writes, proxy in _touched(s, role):
         (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)

@@ -5,7 +5,7 @@ so it never depends on a loop variable; the round itself is the absolute count t
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ..ir.dtype import DTYPES, INT32
@@ -152,3 +152,12 @@ def barrier_inits(
             if buffer is not None:
                 out += [BarInit(Bar(buffer, const(i)), count, loc=channel.loc) for i in range(channel.depth)]
     return tuple(out)
+
+
+def own_inits(barriers: Sequence[Buffer]) -> tuple[Stmt, ...]:
+    """The barriers that the kernel allocates itself, with its arrival counts."""
+    return tuple(
+        BarInit(Bar(buffer, const(i)), int(count), loc=buffer.loc)
+        for buffer in barriers
+        for i, count in enumerate(buffer.attr("count", ()))
+    )

@@ -17,7 +17,7 @@ from ..ir.effects import accesses
 from ..ir.expr import Buffer, Expr, Load, Var, compare, const
 from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace, walk
-from ..ir.op import Impl
+from ..ir.op import Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.region import overlap
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
@@ -93,6 +93,9 @@ def _ahead(s: Stmt) -> bool:
 
 
 def _why_not(loop: For, copies: list[Issue]) -> str:
+    for n in walk(loop.body):
+        if isinstance(n, Op) and n.manual:
+            return f"its body controls the hardware itself (T.{n.name})"
     lets = {s.var for s in loop.body if isinstance(s, Let)}
     moved = {c.op.dst.buffer for c in copies}  # type: ignore[attr-defined]
     for copy in copies:

@@ -7,35 +7,39 @@ from typing import Any
 
 from ..ir.arith import Facts
 from ..ir.kernel import Kernel
-from ..ir.node import Node, children
+from ..ir.node import Node, children, walk
 from ..ir.op import Choice, Op
 from ..ir.stmt import For, If
+from ..ops.warpgroup import WarpGroups
 from ..target import Target
 from .facts import inside_loop, kernel_facts
 
+WARPGROUP = 4  # warps
 Choices = Mapping[Op, Choice]
 
 
-def ops_with_facts(body: Any, facts: Facts) -> Iterator[tuple[Op, Facts]]:
-    """Every op below `body` with what is known where it stands."""
+def ops_with_facts(body: Any, facts: Facts, warps: int) -> Iterator[tuple[Op, Facts, int]]:
+    """Every op below `body` with what is known where it stands, and the warps that run it."""
     if isinstance(body, tuple):
         for s in body:
-            yield from ops_with_facts(s, facts)
+            yield from ops_with_facts(s, facts, warps)
+    elif isinstance(body, WarpGroups):
+        yield from ops_with_facts(body.body, facts, WARPGROUP * len(body.groups))
     elif isinstance(body, Op):
-        yield body, facts
+        yield body, facts, warps
     elif isinstance(body, For):
-        yield from ops_with_facts(body.body, inside_loop(facts, body))
+        yield from ops_with_facts(body.body, inside_loop(facts, body), warps)
     elif isinstance(body, If):
-        yield from ops_with_facts(body.then, facts)
-        yield from ops_with_facts(body.orelse, facts)
+        yield from ops_with_facts(body.then, facts, warps)
+        yield from ops_with_facts(body.orelse, facts, warps)
     elif isinstance(body, Node):
         for child in children(body):
-            yield from ops_with_facts(child, facts)
+            yield from ops_with_facts(child, facts, warps)
 
 
 def check_ops(kernel: Kernel, target: Target) -> Kernel:
     """Every op's own rules, before any rewrite blurs the lines."""
-    for op, _ in ops_with_facts(kernel.body, Facts()):
+    for op in (n for n in walk(kernel.body) if isinstance(n, Op)):
         op.check()
     return kernel
 
@@ -44,5 +48,7 @@ def select(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with `attrs["choices"]`: op → ranked implementations and refusals."""
     warps = -(-kernel.threads // target.arch.warp_size)
     facts = kernel_facts(kernel, target)
-    choices: dict[Op, Choice] = {op: op.impls(known, target, warps) for op, known in ops_with_facts(kernel.body, facts)}
+    choices: dict[Op, Choice] = {
+        op: op.impls(known, target, width) for op, known, width in ops_with_facts(kernel.body, facts, warps)
+    }
     return kernel.with_(attrs={**kernel.attrs, "choices": choices})

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_choice
 
+from ..errors import LanguageError, TargetError
 from ..ir.effects import accesses
 from ..ir.expr import Buffer, Expr, Load, Var
 from ..ir.kernel import Kernel
-from ..ir.node import replace, walk
+from ..ir.node import Node, map_children, map_items, replace, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, While
+from ..ops.warpgroup import SetMaxRegisters, WarpGroups
 from ..target import Target
 
+GROUP = 4  # warps of a warpgroup
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
 MAIN = "main"
 NO_LIMIT = 1 << 30
@@ -72,6 +76,7 @@ def is_load(choices: dict[Op, Choice], s: Stmt) -> bool:
 
 def specialise(kernel: Kernel, target: Target) -> Kernel:
     """One role, or load and compute."""
+    kernel = _selected(kernel)
     choices = dict(kernel.attrs["choices"])
     lanes = target.arch.warp_size
     warps = -(-kernel.threads // lanes)
@@ -83,7 +88,8 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     if split:
         plan.refusal = plan.refusal or _stray(kernel.body, plan)
     if split and not plan.refusal:
-        moves = target.has("setmaxnreg") and _compute_registers(warps) is not None
+        moves = target.has("setmaxnreg") and kernel.attrs.get("set_max_nreg", True)
+        moves = moves and _compute_registers(warps) is not None
         producer = _prune(_produce(kernel.body, plan), plan)
         roles = (
             Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps) if moves else None, loc=kernel.loc),
@@ -93,9 +99,57 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     if split:
         reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN), stage_limit=limit)
         consumer = _consume(kernel.body, plan, 1, False)
-    role = Role(MAIN, 0, warps, consumer, None, loc=kernel.loc)
+    counts = [s.count for s in walk(kernel.body) if isinstance(s, SetMaxRegisters)]
+    role = Role(MAIN, 0, warps, consumer, counts[-1] if counts else None, loc=kernel.loc)
     notes = (f"one role: {reason}",) if reason else ()
     return _finish(kernel, (role,), plan, warps * lanes, notes)
+
+
+def _manual(kernel: Kernel) -> Op | None:
+    """A statement by which the kernel controls the hardware itself."""
+    nodes = (n for n in walk(kernel.body) if isinstance(n, (Op, Role)))
+    return next((n for n in nodes if isinstance(n, Op) and n.manual), None)
+
+
+def _selected(kernel: Kernel) -> Kernel:
+    """Kernels that control the hardware themselves: their warpgroups as roles inside the one role, their plain loads
+    complete when they end."""
+    own = _manual(kernel)
+    if own is None:
+        return kernel
+    choices = {op: _at_once(op, choice) for op, choice in kernel.attrs["choices"].items()}
+    body = map_items(kernel.body, lambda s: _as_roles(s))
+    return kernel.with_(body=body, attrs={**kernel.attrs, "choices": choices})
+
+
+def _at_once(op: Op, choice: Choice) -> Choice:
+    """Without the implementations that a channel must wait for."""
+    left = tuple(i for i in choice.impls if i.completion != "bytes")
+    if not left:
+        raise TargetError(
+            f"T.{op.name} by {choice.impls[0].name} in a kernel that controls the hardware itself",
+            rule="such a kernel waits for its own loads, on its own barriers",
+            fix="use T.tma_copy(..., barrier=bar[i]) and wait for the barrier",
+            loc=op.loc,
+        )
+    return replace_choice(choice, impls=left)
+
+
+def _as_roles(n: Node) -> Node:
+    if isinstance(n, WarpGroups):
+        first, last = min(n.groups), max(n.groups)
+        if len(n.groups) != last - first + 1:
+            raise LanguageError(
+                f"T.ws{n.groups}", rule="selected warpgroups stand side by side", fix="T.ws(0, 1)", loc=n.loc
+            )
+        if any(isinstance(m, WarpGroups) for m in walk(n.body)):
+            raise LanguageError(
+                "T.ws inside T.ws", rule="a selection of warpgroups is not divided again", fix="select once", loc=n.loc
+            )
+        counts = [m.count for m in walk(n.body) if isinstance(m, SetMaxRegisters)]
+        name = "groups_" + "_".join(map(str, n.groups))
+        return Role(name, first * GROUP, len(n.groups) * GROUP, n.body, counts[-1] if counts else None, loc=n.loc)
+    return map_children(n, lambda c: _as_roles(c) if isinstance(c, Stmt) else c)
 
 
 def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, notes: tuple[str, ...]) -> Kernel:
@@ -107,6 +161,8 @@ def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, n
 
 def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     """Why this kernel keeps one role, or an empty text."""
+    if (own := _manual(kernel)) is not None:
+        return f"the kernel controls the hardware itself (T.{own.name})"
     if not (target.has("tma") and target.has("mbarrier")):
         return f"{target.name} has no copy engine that another role could feed"
     if kernel.attrs.get("no_specialise"):
@@ -159,7 +215,7 @@ def _inner(s: Stmt, plan: Plan, split: bool) -> Stmt:
         return replace(s, body=_consume(s.body, plan, depth, split))
     if isinstance(s, If):
         return replace(s, then=_consume(s.then, plan, 1, split), orelse=_consume(s.orelse, plan, 1, split))
-    if isinstance(s, While):
+    if isinstance(s, (While, Role)):
         return replace(s, body=_consume(s.body, plan, 1, split))
     return s
 

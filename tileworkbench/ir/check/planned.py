@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..expr import Buffer
 from ..kernel import Kernel
-from ..node import Node
+from ..node import Node, walk
 from ..planned import Acquire, Commit, Release, Role, Wait
 from ..stmt import Alloc
 from .channels import RoleChannels, check_ends, check_issues
@@ -30,9 +30,8 @@ def check_planned(kernel: Kernel, nodes: tuple[Node, ...], warp_size: int) -> No
 
 def check_roles(kernel: Kernel, nodes: tuple[Node, ...], roles: tuple[Role, ...], warp_size: int) -> None:
     """Names differ, warp ranges are disjoint and inside the launch, and no role stands in another."""
-    inner = next((s for s in nodes if type(s) is Role and s not in roles), None)
-    if inner is not None:
-        raise broken(f"role {inner.name} is not at the top of the kernel", inner, "roles stand side by side at the top")
+    for role in roles:
+        _inside(role.body, role)
     warps = -(-(kernel.launch_threads or kernel.threads) // warp_size)
     taken: dict[int, Role] = {}
     names: set[str] = set()
@@ -50,6 +49,14 @@ def check_roles(kernel: Kernel, nodes: tuple[Node, ...], roles: tuple[Role, ...]
             if w in taken:
                 raise broken(f"warp {w} belongs to roles {taken[w].name} and {role.name}", role, "roles are disjoint")
             taken[w] = role
+
+
+def _inside(body: tuple[Node, ...], role: Role) -> None:
+    """Roles in a role (some of its warpgroups) have warps of its own."""
+    for n in walk(body):
+        first, last = role.first_warp, role.first_warp + role.warps
+        if type(n) is Role and not first <= n.first_warp <= n.first_warp + n.warps <= last:
+            raise broken(f"role {n.name} is not inside role {role.name}", n, "a role's warps are the outer role's")
 
 
 def check_registers(kernel: Kernel, roles: tuple[Role, ...], warp_size: int, available: int) -> None:

@@ -102,12 +102,12 @@ class _Flow:
         self.facts = outer
 
     def enter(self, s: Role, flow: str) -> None:
-        if rank(flow) < rank("block"):
+        if rank(flow) < rank("block" if self.role is None else "role"):
             raise broken(f"role {s.name} starts in code that only a {flow} executes", s, "all threads reach the roles")
         whole = s.warps * self.warp_size >= (self.kernel.launch_threads or self.kernel.threads)
-        self.role = s
+        outer, self.role = self.role, s
         self.body(s.body, flow if whole else "role")
-        self.role = None
+        self.role = outer
 
     # --- instructions -------------------------------------------------------------------------------------------------
     def instruction(self, s: Instr, flow: str) -> None:

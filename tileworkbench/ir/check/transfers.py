@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..expr import Buffer, Const
-from ..instr import BarArrive, BulkLoad, Elect, TmaLoad
+from ..instr import BarArrive, BarExpect, BulkLoad, Elect, TmaLoad
 from ..kernel import Kernel
 from ..node import Node
 from ..planned import Role
@@ -63,6 +63,8 @@ def _body(body: tuple[Stmt, ...], skipped: set[Buffer]) -> Sums:
             _count(sums, sums.expected, s.bar.buffer, 0 if s.bytes is None else s.bytes, skipped)
             if s.remote is not None:
                 sums.open.add(s.bar.buffer)
+        elif isinstance(s, BarExpect):
+            _count(sums, sums.expected, s.bar.buffer, s.bytes, skipped)
         elif isinstance(s, (TmaLoad, BulkLoad)):
             _count(sums, sums.brought, s.bar.buffer, s.bytes, skipped)
         elif isinstance(s, (Elect, Role)):

@@ -8,7 +8,7 @@ CUDA text, HIP text and NumPy meaning are found by class in codegen/ and simulat
 from __future__ import annotations
 
 from . import barriers, control, copies, lanes, matrix, memory
-from .barriers import BarArrive, BarInit, BarWait, CopyAsyncArrive, Fence, Sync
+from .barriers import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, Fence, Sync
 from .control import Elect, GridDep, Prefetch, RawSource, SchedHint, SetRegs, Stamp, Trap
 from .copies import BulkLoad, BulkStore, CommitGroup, CopyAsync, LdsDirect, TmaLoad, TmaStore, WaitGroup
 from .lanes import Shuffle, Vote
@@ -21,6 +21,7 @@ __all__ = [
     "AtomicMem",
     "Bar",
     "BarArrive",
+    "BarExpect",
     "BarInit",
     "BarWait",
     "BulkLoad",

@@ -32,6 +32,17 @@ class BarArrive(Instr):
 
 
 @node
+class BarExpect(Instr):
+    """Adds `bytes` to what the current phase must receive, without an arrival (expect_tx)."""
+
+    needs: ClassVar[str | None] = "mbarrier"
+    synchronises: ClassVar[bool] = True
+    bar: Bar
+    bytes: Any  # int or Expr
+    reason: str = ""
+
+
+@node
 class BarWait(Instr):
     """Waits until the phase with this parity has completed. `count` is the absolute phase number, known to the thread
     machine only: a slip of two phases has the right parity and the wrong count."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InternalError
 from ...ir.arith import Facts
-from ...ir.expr import Buffer, Expr, as_expr
-from ...ir.instr import Addr, CommitGroup, TmaLoad, TmaStore, WaitGroup
+from ...ir.expr import Expr, as_expr
+from ...ir.instr import Addr, Bar, BarExpect, CommitGroup, TmaLoad, TmaStore, WaitGroup
 from ...ir.kernel import TmaMap
 from ...ir.op import Impl, Refusal
-from ...ir.stmt import Region, Stmt
+from ...ir.stmt import ZERO, Region, Stmt
 from ...layout import SharedLayout, SwizzledLayout
 from ...target import Target
 from ..context import Context, row_major_strides
@@ -42,13 +42,13 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     reason = _refusal(far, near, facts)
     if reason:
         return Refusal(NAME, reason)
-    shape = tuple(extent(e) for e in near.buffer.shape)
+    shape = tuple(extent(e) for e in near.extents)
     return Impl(
         NAME,
         "tma",
         "thread",
         "bytes" if load else "group",
-        layouts={near.buffer: _layouts(shape, near.buffer.dtype.bytes)},
+        layouts={near.buffer: _layouts(near, near.buffer.dtype.bytes)},
         proxies={near.buffer: "async"},
         cost=5.0,
         bytes=math.prod(shape) * near.buffer.dtype.bytes,
@@ -62,7 +62,7 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
         return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
     if far.buffer.rank > MAX_RANK:
         return f"`{far.buffer.name}` has rank {far.buffer.rank}, descriptors go to {MAX_RANK}"
-    if not is_whole(near):
+    if not _whole_slice(near):
         return f"only a part of `{near.buffer.name}` is moved"
     if not all(isinstance(extent(e), int) for e in far.extents):
         return "the box is not known while compiling"
@@ -81,21 +81,30 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
         return "the last dimension of the tensor is not walked"
     if inner % 16:
         return f"rows of the tile are {inner} B, not a multiple of 16 B"
-    size = math.prod(extent(e) for e in near.buffer.shape) * item
+    size = math.prod(extent(e) for e in near.extents) * item
     if size % 128:
         return f"`{near.buffer.name}` has {size} B, not a multiple of 128 B: a second version would not be aligned"
-    if not _layouts(tuple(extent(e) for e in near.buffer.shape), item):
+    if not _layouts(near, item):
         return f"rows of {inner} B fit no box"
     return ""
 
 
-def _layouts(shape: tuple[int, ...], item: int) -> tuple[SharedLayout, ...]:
-    """Shared layouts that boxes can write, best first: the widest swizzle, then plain rows."""
+def _whole_slice(near: Region) -> bool:
+    """All of the tile, or one slice of its leading dimensions."""
+    at = next((d for d, e in enumerate(near.extents) if extent(e) != 1), len(near.extents) - 1)
+    at = max(0, min(at, len(near.extents) - 2))
+    extents = tuple(near.buffer.shape[:at]) + tuple(near.extents[at:])
+    return is_whole(Region(near.buffer, (ZERO,) * at + near.starts[at:], extents))
+
+
+def _layouts(near: Region, item: int) -> tuple[SharedLayout, ...]:
+    """Shared layouts of the tile that boxes can write, best first: the widest swizzle, then plain rows."""
     out: list[SharedLayout] = []
+    whole, shape = tuple(extent(e) for e in near.buffer.shape), tuple(extent(e) for e in near.extents)
     if len(shape) >= 2 and shape[-2] > 1:
-        out += [SharedLayout.swizzled(shape, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
+        out += [SharedLayout.swizzled(whole, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
     if shape[-1] <= MAX_BOX or (math.prod(shape[:-1]) == 1 and shape[-1] % MAX_BOX == 0):
-        out.append(SharedLayout.row_major(shape))
+        out.append(SharedLayout.row_major(whole))
     return tuple(out)
 
 
@@ -147,11 +156,11 @@ def _divisor_up_to(n: int, limit: int, multiple: int) -> int:
     return next((d for d in range(limit, 0, -1) if n % d == 0 and d % multiple == 0), 1)
 
 
-def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Buffer, ctx: Context) -> TmaMap:
+def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Region, ctx: Context) -> TmaMap:
     """The descriptor of `far`'s tensor for this box, shared by copies that use the same one."""
     tensor, item = far.buffer, far.buffer.dtype.bytes
     dims = walked(far)
-    tile_dims = [d for d, e in enumerate(near.shape) if extent(e) != 1]
+    tile_dims = list(walked(near))
     full = [1] * tensor.rank
     for tensor_dim, tile_dim in zip(dims, tile_dims, strict=True):
         full[tensor_dim] = box[tile_dim]
@@ -177,12 +186,16 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     load = impl.detail["load"]
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
     layout = ctx.layouts[near.buffer]
-    shape = tuple(extent(e) for e in near.buffer.shape)
+    shape = tuple(extent(e) for e in near.extents)
     box, every = boxes(shape, layout)
-    recipe = _map(far, box, layout, near.buffer, ctx)
-    base = ctx.address(near.buffer, tuple(0 for _ in shape))
-    tile_dims = [d for d, e in enumerate(shape) if e != 1]
+    recipe = _map(far, box, layout, near, ctx)
+    base = ctx.address(near.buffer, near.starts)
+    tile_dims = list(walked(near))
     made: list[Stmt] = []
+    bar = ctx.bar
+    if load and op.barrier is not None:
+        bar = Bar(op.barrier.buffer, ctx.facts.simplify(op.barrier.starts[0]))
+        made.append(BarExpect(bar, impl.bytes, "the kernel's copy counts on it", loc=op.loc))
     for one in every:
         starts: list[Expr] = list(far.starts)
         for tensor_dim, tile_dim in zip(walked(far), tile_dims, strict=True):
@@ -190,10 +203,10 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         coords = tuple(ctx.facts.simplify(s) for s in reversed(starts))
         place = Addr(base.buffer, ctx.facts.simplify(base.offset + one.offset))
         if load:
-            if ctx.bar is None:
+            if bar is None:
                 raise InternalError("a tensor load outside a channel", loc=op.loc)
             size = math.prod(box) * near.buffer.dtype.bytes
-            made.append(TmaLoad(place, recipe.name, coords, ctx.bar, size, loc=op.loc))
+            made.append(TmaLoad(place, recipe.name, coords, bar, size, loc=op.loc))
         else:
             made.append(TmaStore(recipe.name, coords, place, loc=op.loc))
     if not load:

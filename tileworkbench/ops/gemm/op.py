@@ -42,6 +42,11 @@ class Gemm(Op):
         return dict(self.hints).get(key, default)
 
     @property
+    def manual(self) -> bool:
+        """The kernel itself waits for this product."""
+        return self.hint("force") is not None
+
+    @property
     def mnk(self) -> tuple[int, int, int]:
         """M, N and K of the tile product."""
         m, n = self.c.extents[-2:]

@@ -18,6 +18,7 @@ from ...layout.tiles import wgmma_accumulator, wgmma_operand_a
 from ...layout.wgmma import wgmma_atom, wgmma_n
 from ...target import Target
 from ..context import Context, run
+from ..copies.pairs import is_whole
 from .partition import partition
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
         return Refusal(NAME, reason)
     m, n, k = op.mnk
     a, b = op.a.buffer, op.b.buffer
+    asynchronous = op.manual
     groups = partition(m, n, warps // WARPS, 64, 8, "full_row" if op.policy == "square" else op.policy)
     if groups is None:
         return Refusal(NAME, f"a {m}×{n} tile is not made of 64×8 pieces for {warps // WARPS} warpgroups")
@@ -53,15 +55,18 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     layouts: dict[Buffer, tuple[Any, ...]] = {op.c.buffer: (wgmma_accumulator((m, n), gm, gn, n_inst),)}
     if a.space == "fragment":
         layouts[a] = (wgmma_operand_a(names[0], (m, k), gm, gn),)
-    shared = [(b, not op.transpose_b)] if a.space == "fragment" else [(a, op.transpose_a), (b, not op.transpose_b)]
-    for buffer, mn_major in shared:
-        layouts[buffer] = _swizzles(buffer, mn_major, n_inst if buffer is b else 64)
+    shared = [(op.a, op.transpose_a), (op.b, not op.transpose_b)][a.space == "fragment" :]
+    for region, mn_major in shared:
+        buffer = region.buffer
+        found = _swizzles(region, mn_major, n_inst if region is op.b else 64)
+        layouts[buffer] = tuple(x for x in layouts.get(buffer, found) if x in found)
         if not layouts[buffer]:
             return Refusal(NAME, f"rows of `{buffer.name}` fit no swizzle span")
     detail = {"atom": atom, "groups": groups, "n_inst": n_inst}
-    proxies = {buffer: "async" for buffer, _ in shared}
+    proxies = {region.buffer: "async" for region, _ in shared}
     name = f"wgmma m64n{n_inst}k{atom.k}"
-    return Impl(name, "tensor", "warpgroup", "group", layouts, proxies, cost=m * n * k / 4096, detail=detail)
+    done = "manual" if asynchronous else "group"
+    return Impl(name, "tensor", "warpgroup", done, layouts, proxies, cost=m * n * k / 4096, detail=detail)
 
 
 def _operand_dtype(buffer: Buffer) -> str:
@@ -81,8 +86,11 @@ def _refusal(op: Gemm, warps: int) -> str:
         return f"A `{a.name}` is neither a shared tile nor a fragment"
     if a.space == "fragment" and op.transpose_a:
         return "A in registers cannot be transposed"
-    if a.rank != 2 or b.rank != 2:
-        return "operands of rank above 2"
+    for region in (op.a, op.b):
+        if region.buffer.space == "shared" and not all(isinstance(s, Const) for s in region.starts[-2:]):
+            return f"the place in `{region.buffer.name}` is known only at run time"
+    if not is_whole(op.c) or (a.space == "fragment" and not is_whole(op.a)):
+        return "a part of a fragment takes part"
     if k % (32 // a.dtype.bytes):
         return f"K = {k} is not a multiple of {32 // a.dtype.bytes}"
     if a.dtype.bytes != 2 and (op.transpose_a or not op.transpose_b):
@@ -90,18 +98,20 @@ def _refusal(op: Gemm, warps: int) -> str:
     return ""
 
 
-def _swizzles(buffer: Buffer, mn_major: bool, extent_mn: int) -> tuple[SharedLayout, ...]:
+def _swizzles(region: Region, mn_major: bool, extent_mn: int) -> tuple[SharedLayout, ...]:
     """Swizzled layouts that a descriptor can read, widest span first."""
-    item = buffer.dtype.bytes
+    buffer, item = region.buffer, region.buffer.dtype.bytes
+    row, column = (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
+    mn, k = (column, row) if mn_major else (row, column)
     found = []
     for span in (128, 64, 32):
         if buffer.shape[-1] * item % span:
             continue
         layout = SharedLayout.swizzled(tuple(buffer.shape), item, span)
-        extent = buffer.shape[-1 if mn_major else -2]
+        size = int(region.extents[-1 if mn_major else -2])
         try:
-            for mn in range(0, extent - extent % extent_mn, extent_mn):
-                wgmma_descriptor(layout, item, mn_major, mn, 0, extent_mn)
+            for at in range(mn, mn + size - size % extent_mn, extent_mn):
+                wgmma_descriptor(layout, item, mn_major, at, k, extent_mn)
         except LayoutError:
             continue
         found.append(layout)
@@ -150,18 +160,20 @@ def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k
     counts = [count for _, count, _ in axes]
     starts = np.empty(counts, dtype=np.int64)
     first = None
+    row, column = (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
+    at_mn, at_k = (column, row) if mn_major else (row, column)
     for index in np.ndindex(*counts):
         mn = sum(i * size for i, (_, _, size) in zip(index[:-1], along_mn, strict=True))
-        made = wgmma_descriptor(layout, item, mn_major, mn, index[-1] * along_k[2], extent_mn)
+        made = wgmma_descriptor(layout, item, mn_major, at_mn + mn, at_k + index[-1] * along_k[2], extent_mn)
         first = first or made
         starts[index] = made.start
-    offset: Expr = ZERO
+    offset: Expr = const(int(starts.flat[0]) // item)
     for axis, (var, count, _) in enumerate(axes):
         if count == 1:
             continue
         along = np.moveaxis(starts, axis, 0)
         offset = offset + _piecewise(along, var, item)
-    base = ctx.address(buffer, tuple(0 for _ in buffer.shape))
+    base = ctx.address(buffer, (*region.starts[:-2], ZERO, ZERO))
     place = Addr(base.buffer, ctx.facts.simplify(base.offset + offset))
     return Desc(place, first.span, first.leading, first.stride, "mn" if mn_major else "k")
 

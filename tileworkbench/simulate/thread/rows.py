@@ -29,6 +29,7 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.WaitGroup: (POINT, groups.wait),
     i.BarInit: (POINT, waits.bar_init),
     i.BarArrive: (POINT, waits.bar_arrive),
+    i.BarExpect: (POINT, waits.bar_expect),
     i.BarWait: (FLOW, waits.bar_wait),
     i.Sync: (FLOW, waits.sync),
     i.Fence: (POINT, waits.fence),

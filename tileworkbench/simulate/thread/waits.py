@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.instr import BarArrive, BarInit, BarWait, Fence, RawSource, SetRegs, Sync, Trap
+from ...ir.instr import BarArrive, BarExpect, BarInit, BarWait, Fence, RawSource, SetRegs, Sync, Trap
 from .barriers import MBarrier
 from .faults import fault
 from .memory import check_defined, uniform
@@ -92,6 +92,22 @@ def bar_arrive(p: Program, s: BarArrive) -> Callable[[Warp], None]:
             expected = int(got[lanes].sum()) if isinstance(got, np.ndarray) else int(got) * lanes.size
         w.block.event(w, "arrive", s, text=bar.name)
         w.block.barriers.arrive(w, bar, lanes.size, w.block.clocks.release(w.index, threads), expected)
+
+    return run
+
+
+def bar_expect(p: Program, s: BarExpect) -> Callable[[Warp], None]:
+    """Every executing lane adds its bytes to the current phase."""
+    find, size = barrier(p, s.bar), p.scope.value(s.bytes)
+
+    def run(w: Warp) -> None:
+        bar = find(w)
+        lanes = w.active()
+        w.block.barriers.check_use(w, bar, w.threads[lanes])
+        check_defined(w, size.undefined, "the announced bytes")
+        got = size.read(w)
+        bar.tx += int(got[lanes].sum()) if isinstance(got, np.ndarray) else int(got) * lanes.size
+        w.block.event(w, "arrive", s, text=bar.name)
 
     return run
 
