@@ -165,7 +165,7 @@ def test_cupy_numpy_and_dlpack(cupy: Any) -> None:
             self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
 
     c = cupy.zeros_like(a)
-    kernel(OnlyDLPack(a), OnlyDLPack(b), c)
+    kernel(OnlyDLPack(a), OnlyDLPack(b), c, 1.0)
     np.testing.assert_array_equal(cupy.asnumpy(c), host_a + host_b)
 
 
