@@ -16,6 +16,7 @@ from .passes.facts import assume
 from .passes.groups import groups
 from .passes.layouts import layouts
 from .passes.lower import lower
+from .passes.overlap import overlap
 from .passes.place_sync import place_sync
 from .passes.raster import raster
 from .passes.schedule import schedule
@@ -38,6 +39,7 @@ PASSES: tuple[tuple[str, Pass, str], ...] = (
     ("specialise", specialise, "roles and channels; a fragment's layout belongs to a role's threads"),
     ("layouts", layouts, "fragments, shared tiles, conversions; ties every op to one implementation"),
     ("schedule", schedule, "single-role pipelines: what runs ahead of what, now that implementations are known"),
+    ("overlap", overlap, "stages of loops with several products, now that order and implementations are known"),
     ("shared_plan", shared_plan, "tiles share bytes; before meetings are placed, since sharing makes hazards"),
     ("place_sync", place_sync, "meetings and fences for what no channel protects; sees the final order"),
     ("lower", lower, "the first thread-level step: ops emit instructions, channels become barriers and cursors"),

@@ -30,7 +30,7 @@ def planned_attention(*args: Any, **options: Any) -> Kernel:
     for apply in (assume, select, specialise, layouts):
         kernel = apply(kernel, target)
     load, compute = kernel.body
-    return kernel.with_(body=(load, _overlapped(compute)))
+    return kernel.with_(body=(load, _overlapped(compute)), attrs={**kernel.attrs, "no_overlap": True})
 
 
 def _overlapped(compute: Role) -> Role:
