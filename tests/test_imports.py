@@ -43,7 +43,7 @@ MAY = {
     "views": {*GROUND, *IR, "codegen.source", "runtime", *SIMULATORS, "pipeline", "jitkernel", "checks", "tune"},
 }
 # The doors to a user may open every room.
-TOP = {"", "__main__", "cli", "demo", "magics", "tutorial", "tilelang", "profiler"}
+TOP = {"", "__main__", "cli", "compat", "demo", "magics", "profiler", "tutorial"}
 
 # Imported in the leaf that needs them, inside a function, so that a machine without them still imports and compiles.
 OPTIONAL = {

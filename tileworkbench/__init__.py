@@ -13,18 +13,15 @@ from .options import options
 
 if TYPE_CHECKING:
     from .checks import Check, check
+    from .compat import alias_tilelang
+    from .compat.environment import disable_cache, enable_cache, is_cache_enabled
+    from .compat.integers import cdiv, next_power_of_2
     from .jitkernel import JITFunction, JITKernel, compile, jit, par_compile
+    from .jitkernel.passconfig import PassConfigKey
+    from .jitkernel.supply import TensorSupplyType
     from .magics import load_ipython_extension, unload_ipython_extension
     from .target import Target
-    from .tilelang import (
-        PassConfigKey,
-        TensorSupplyType,
-        cdiv,
-        disable_cache,
-        enable_cache,
-        is_cache_enabled,
-        next_power_of_2,
-    )
+    from .tune import autotune
     from .views.result import Result
 
 __all__ = [
@@ -35,6 +32,8 @@ __all__ = [
     "Result",
     "Target",
     "TensorSupplyType",
+    "alias_tilelang",
+    "autotune",
     "cdiv",
     "check",
     "compile",
@@ -57,16 +56,18 @@ _HOMES = {
     "JITKernel": "jitkernel",
     "Result": "views.result",
     "Target": "target",
+    "alias_tilelang": "compat",
+    "autotune": "tune",
     "check": "checks",
     "compile": "jitkernel",
     "jit": "jitkernel",
-    "PassConfigKey": "tilelang",
-    "TensorSupplyType": "tilelang",
-    "cdiv": "tilelang",
-    "disable_cache": "tilelang",
-    "enable_cache": "tilelang",
-    "is_cache_enabled": "tilelang",
-    "next_power_of_2": "tilelang",
+    "PassConfigKey": "jitkernel.passconfig",
+    "TensorSupplyType": "jitkernel.supply",
+    "cdiv": "compat.integers",
+    "disable_cache": "compat.environment",
+    "enable_cache": "compat.environment",
+    "is_cache_enabled": "compat.environment",
+    "next_power_of_2": "compat.integers",
     "load_ipython_extension": "magics",
     "par_compile": "jitkernel",
     "unload_ipython_extension": "magics",

@@ -55,23 +55,26 @@ def tensor(param: Buffer, sizes: Mapping[Var, int], kind: str, rng: np.random.Ge
     if kind == "zero":
         return np.zeros(dims, param.dtype.numpy)
     values = filled(param.dtype, dims, kind, rng).astype(param.dtype.numpy)
-    if param.strides is None:
-        return values
-    steps = tuple(extent(s, sizes) * values.itemsize for s in param.strides)
-    room = np.zeros(1 + sum((n - 1) * s // values.itemsize for n, s in zip(dims, steps, strict=True)), values.dtype)
-    view = np.lib.stride_tricks.as_strided(room, dims, steps)
+    return values if param.strides is None else strided(param, values, sizes)
+
+
+def strided(param: Buffer, values: np.ndarray, sizes: Mapping[Var, int]) -> np.ndarray:
+    """The same values in memory of the strides that the parameter declares."""
+    steps = tuple(extent(s, sizes) * values.itemsize for s in param.strides or ())
+    room = np.zeros(
+        1 + sum((n - 1) * s // values.itemsize for n, s in zip(values.shape, steps, strict=True)), values.dtype
+    )
+    view = np.lib.stride_tricks.as_strided(room, values.shape, steps)
     view[...] = values
     return view
 
 
 def filled(dtype: DType, dims: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
     """Values within a type's reach."""
-    if kind == "one":
-        return np.ones(dims)
     if dtype.kind == "bool":
         return rng.integers(0, 2, dims)
     if dtype.kind == "uint":
         return rng.integers(0, 2 * SMALL + 1, dims)
     if dtype.kind == "int" or kind == "integer":
         return rng.integers(-SMALL, SMALL + 1, dims)
-    return rng.standard_normal(dims) if kind == "normal" else rng.uniform(-1, 1, dims)
+    return rng.uniform(-1, 1, dims)

@@ -185,6 +185,20 @@ class JITKernel:
     def trace(self) -> Trace:
         return Trace(self.tile, self.variant.steps if self.variant is not None else ())
 
+    # What a search found about this kernel: milliseconds, the values of its tunable arguments.
+    latency: float | None = None
+    config: dict[str, Any] | None = None
+    ref_latency: float | None = None
+
+    def update_tuner_result(self, latency: float, config: dict[str, Any], ref_latency: float | None) -> JITKernel:
+        """Keeps a search's result with the kernel, and gives the kernel."""
+        self.latency, self.config, self.ref_latency = latency, config, ref_latency
+        return self
+
+    def get_tuner_result(self) -> tuple[float | None, dict[str, Any] | None, float | None]:
+        """(latency, config, reference latency)."""
+        return self.latency, self.config, self.ref_latency
+
     # TileLang's names.
 
     @property
@@ -196,9 +210,8 @@ class JITKernel:
         return self.source
 
     def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:
-        """A `Profiler` of this kernel; run-time extents by name."""
-        name = getattr(tensor_supply_type, "name", tensor_supply_type)
-        return Profiler(self, sizes, "Auto" if name is None else name)
+        """A `Profiler` of this kernel, whose inputs are of the given TensorSupplyType; run-time extents by name."""
+        return Profiler(self, sizes, tensor_supply_type)
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         return self.source

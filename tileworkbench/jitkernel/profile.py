@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import time
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import MissingDependency, OptionError, SimulationError
+from ..errors import MissingDependency
 from ..ir.expr import Var
 from ..runtime import benchmark
-from ..target.detect import detect
-from . import inputs
+from . import bench, inputs, supply
+from .arrays import as_host
+from .closeness import Mismatch, assert_close
 from .sizes import cases
 
 if TYPE_CHECKING:
     from .kernel import JITKernel
-
-MODES = ("mean", "median", "min", "max")
-SUPPLIES = ("Integer", "Uniform", "Normal", "Randn", "Zero", "One", "Auto")
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,9 @@ class Timings:
 class Profiler:
     """Times a kernel on inputs made from its signature, or on given ones."""
 
-    def __init__(self, kernel: JITKernel, sizes: Mapping[str, Any] | None = None, supply: str = "Auto") -> None:
-        if supply not in SUPPLIES:
-            raise OptionError(f"tensor_supply_type={supply!r}", rule=f"one of {', '.join(SUPPLIES)}", fix="Auto")
-        self.kernel, self.given, self.supply = kernel, dict(sizes or {}), supply
+    def __init__(self, kernel: JITKernel, sizes: Mapping[str, Any] | None = None, supply_type: Any = None) -> None:
+        self.kernel, self.given = kernel, dict(sizes or {})
+        self.supply_type = supply.kind_of(supply_type)
 
     def measure(self, warmup: float = 25, rep: float = 100, args: Sequence[Any] | None = None) -> Timings:
         """Runs for about `rep` milliseconds after `warmup`. MissingDependency for a card that is not here."""
@@ -51,7 +48,7 @@ class Profiler:
         named = {s.name: n for s, n in sizes.items()}
         ready = list(args) if args is not None else self.arguments(sizes)
         if self.kernel.variant is None:
-            samples = on_host(lambda: self.kernel(*ready), warmup, rep)
+            samples = bench.on_host(lambda: self.kernel(*ready), warmup, rep)
             where = "CPU target (NumPy, with all checks on)"
         else:
             samples = self._on_card(ready, warmup, rep)
@@ -61,7 +58,7 @@ class Profiler:
 
     def arguments(self, sizes: Mapping[Var, int]) -> list[Any]:
         """Inputs of small random numbers; arrays on the card where the kernel runs on one."""
-        made = inputs.make(self.kernel.tile, sizes, KIND_OF.get(self.supply, "random"), 0, self.given)
+        made = inputs.make(self.kernel.tile, sizes, "random", 0, self.given)
         return made if self.kernel.variant is None else [on_card(a) for a in made]
 
     def _on_card(self, args: Sequence[Any], warmup: float, rep: float) -> list[float]:
@@ -71,7 +68,7 @@ class Profiler:
 
     def do_bench(
         self,
-        func: Callable[[], Any] | None = None,
+        func: Callable[..., Any] | None = None,
         warmup: float = 25,
         rep: float = 100,
         n_warmup: int = 0,
@@ -80,111 +77,132 @@ class Profiler:
         backend: str = "event",
         quantiles: Sequence[float] | None = None,
         return_mode: str = "mean",
-        **_: Any,
+        dynamic_symbolic_constraints: Mapping[str, int] | None = None,
+        device: Any = None,
+        early_stop_baseline: float | None = None,
     ) -> Any:
-        """Milliseconds a call by `return_mode`, or a list for `quantiles`."""
-        samples = (
-            samples_of(func, warmup, rep) if func is not None else self.measure(warmup, rep, input_tensors).samples
-        )
-        return in_mode(samples, return_mode, quantiles)
+        """Milliseconds a call of the kernel, or of `func` on the same inputs, as `do_bench` of the module gives them.
+        `dynamic_symbolic_constraints` are run-time extents by name."""
+        bench.check(return_mode, backend)
+        ready = self.inputs(dynamic_symbolic_constraints) if input_tensors is None else list(input_tensors)
+        call = self.kernel if func is None else func
+        if self.kernel.variant is None:
+            samples: Sequence[float] = bench.on_host(lambda: call(*ready), warmup, rep, n_warmup, n_repeat)
+        else:
+            call(*ready)  # raises here what is wrong with the arguments or the machine
+            samples = bench.on_card(lambda: call(*ready), warmup, rep, n_warmup, n_repeat, backend, device)
+        return bench.reduced(samples, quantiles, return_mode)
+
+    def inputs(self, sizes: Mapping[str, int] | None = None) -> list[Any]:
+        """One argument for every parameter but the outputs, of the profiler's supply type."""
+        given = {**self.given, **(sizes or {})}
+        return supply.inputs(self.kernel.tile, self.supply_type, given, card=self.kernel.variant is not None)
+
+    def params(self) -> list[Any]:
+        """The parameters that a call takes: all but the outputs."""
+        outputs = self.kernel.tile.outputs
+        return [p for place, p in enumerate(self.kernel.params) if place not in outputs]
+
+    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
+        """One call of the kernel (or of `func`) on made inputs."""
+        return (func or self.kernel)(*self.inputs())
 
     def assert_allclose(
         self,
-        reference: Callable[..., Any],
+        reference_program: Callable[..., Any],
         input_tensors: Sequence[Any] | None = None,
         atol: float = 1e-2,
         rtol: float = 1e-2,
         max_mismatched_ratio: float = 0.01,
     ) -> None:
-        """Compares with `reference(*inputs)` by given tolerances, as TileLang does. `tileworkbench.check` derives them
-        and forgives no element."""
-        inputs_, found = self._results(input_tensors)
-        for n, (ours, theirs) in enumerate(zip(found, as_list(reference(*inputs_)), strict=True)):
-            far = ~np.isclose(as_float(ours), as_float(theirs), rtol=rtol, atol=atol, equal_nan=True)
-            if far.mean() > max_mismatched_ratio:
-                at = tuple(int(i) for i in np.argwhere(far)[0])
-                raise SimulationError(
-                    f"output {n} of {self.kernel.name} differs in {far.mean():.2%} of its elements, first at {at}: "
-                    f"{as_float(ours)[at]:.6g}, expected {as_float(theirs)[at]:.6g}",
-                    rule=f"rtol {rtol}, atol {atol}, at most {max_mismatched_ratio:.2%} beyond them",
-                    fix="tileworkbench.check(kernel, reference) shows the worst element and its bound",
-                    loc=self.kernel.tile.loc,
-                )
+        """Mismatch unless the kernel's outputs are the reference's, up to atol + rtol·|reference| for all but the
+        given share of elements."""
+        got, wanted = self._both(reference_program, input_tensors)
+        for a, b in zip(got, wanted, strict=True):
+            if a is not None and b is not None:
+                assert_close(a, b, rtol=rtol, atol=atol, most=max_mismatched_ratio)
+
+    def manual_assert_close(
+        self,
+        reference_program: Callable[..., Any],
+        input_tensors: Sequence[Any] | None = None,
+        manual_check_prog: Callable[[list[Any], list[Any]], Any] | None = None,
+    ) -> None:
+        """Hands the kernel's outputs and the reference's, as lists, to `manual_check_prog`, which raises."""
+        got, wanted = self._both(reference_program, input_tensors)
+        if manual_check_prog is not None:
+            manual_check_prog(got, wanted)
 
     def assert_consistent(self, repeat: int = 10) -> None:
-        """The same inputs give the same bits every time."""
-        inputs_, first = self._results(None)
-        for _ in range(repeat):
-            _, again = self._results(inputs_)
-            if not all(
-                np.array_equal(as_float(a), as_float(b), equal_nan=True) for a, b in zip(first, again, strict=True)
-            ):
-                raise SimulationError(
-                    f"{self.kernel.name} gives different results for the same inputs", rule="results repeat",
-                    fix="look for a race or a float atomic", loc=self.kernel.tile.loc,
-                )  # fmt: skip
+        """Mismatch unless `repeat` more runs on the same inputs give exactly the same bits."""
+        ready = self.inputs()
+        first = [as_host(x) for x in self._outputs(ready)]
+        for turn in range(repeat):
+            for place, (a, b) in enumerate(zip(first, self._outputs(ready), strict=True)):
+                if a.tobytes() != as_host(b).tobytes():
+                    raise Mismatch(
+                        f"run {turn + 2} of {self.kernel.name} gave another output {place} than run 1",
+                        rule="the same inputs give the same bits",
+                        fix="look for a race or a float atomic",
+                        loc=self.kernel.tile.loc,
+                    )
 
-    def _results(self, given: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
-        """The inputs, and the outputs for them: what is returned, else the tensors that the kernel writes."""
-        places = inputs.output_places(self.kernel.tile)
-        ready = list(given) if given is not None else None
-        if ready is None:
-            full = self.arguments(cases(self.kernel.tile, self.given)[0])
-            ready = [a for i, a in enumerate(full) if i not in places]
+    def _both(self, reference: Callable[..., Any], given: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+        """The outputs of the kernel and of the reference on the same inputs. Of a kernel that returns nothing these are
+        the tensors that it writes; its reference returns them, or writes them too."""
+        ready = self.inputs() if given is None else list(given)
+        seen = [copied(x) for x in ready]
+        wanted = as_list(reference(*self._taken(reference, seen)))
+        if not wanted and not self.kernel.tile.outputs:
+            wanted = [seen[place] for place in inputs.output_places(self.kernel.tile)]
+        got = self._outputs(ready)
+        if len(got) != len(wanted):
+            raise Mismatch(
+                f"{self.kernel.name} gives {len(got)} outputs, its reference {len(wanted)}",
+                rule="both give the same tensors in the same order",
+                loc=self.kernel.tile.loc,
+            )
+        return got, wanted
+
+    def _outputs(self, ready: Sequence[Any]) -> list[Any]:
+        """What the kernel returns, or the tensors that it writes, in copies."""
         if self.kernel.tile.outputs:
-            return ready, as_list(self.kernel(*ready))
-        full = self.arguments(cases(self.kernel.tile, self.given)[0])
-        rest = iter(ready)
-        every = [full[i] if i in places else next(rest) for i in range(len(full))]
-        self.kernel(*every)
-        return ready, [every[i] for i in places]
+            return as_list(self.kernel(*ready))
+        own = [copied(x) for x in ready]
+        self.kernel(*own)
+        return [own[place] for place in inputs.output_places(self.kernel.tile)]
 
-    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
-        """One call of the kernel (or of `func`) on made inputs."""
-        args = self.arguments(cases(self.kernel.tile, self.given)[0])
-        return (func or self.kernel)(*args)
+    def _taken(self, reference: Callable[..., Any], ready: list[Any]) -> list[Any]:
+        """All arguments, or the inputs alone for a reference that takes only these."""
+        try:
+            inspect.signature(reference).bind(*ready)
+        except TypeError:
+            if not self.kernel.tile.outputs:
+                written = inputs.output_places(self.kernel.tile)
+                return [x for place, x in enumerate(ready) if place not in written]
+        except ValueError:
+            pass  # a built-in function without a signature
+        return ready
 
+    @property
+    def func(self) -> JITKernel:
+        return self.kernel
 
-def samples_of(run: Callable[[], Any], warmup: float, rep: float) -> list[float]:
-    """Milliseconds of each call: on the device where there is an NVIDIA driver with one, else by the host's clock."""
-    if not any(found.driver for found in detect()):
-        return on_host(run, warmup, rep)
-    return list(benchmark.bench(run, warmup=warmup, rep=rep).samples)
-
-
-def in_mode(samples: Sequence[float], mode: str, quantiles: Sequence[float] | None) -> Any:
-    """One figure of many, or a list of quantiles."""
-    if mode not in MODES:
-        raise OptionError(f"return_mode={mode!r}", rule=f"one of {', '.join(MODES)}", fix='"mean"')
-    if quantiles:
-        return [float(x) for x in np.quantile(samples, list(quantiles))]
-    return float(getattr(np, mode)(samples))
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.kernel(*args, **named)
 
 
-def as_list(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, list | tuple) else [result]
+def as_list(outputs: Any) -> list[Any]:
+    """What a program gave, as a list of tensors."""
+    if outputs is None:
+        return []
+    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
 
 
-def as_float(array: Any) -> np.ndarray:
-    """Any library's array as float64 on the host."""
-    if hasattr(array, "detach"):
-        array = array.detach().cpu().double()
-    return np.asarray(array.get() if hasattr(array, "get") else array).astype(np.float64)
-
-
-def on_host(run: Callable[[], Any], warmup: float, rep: float) -> list[float]:
-    """Milliseconds of each call, by the host's clock, for about `rep` milliseconds and at least three calls."""
-    end = time.perf_counter() + warmup / 1e3
-    run()
-    while time.perf_counter() < end:
-        run()
-    samples: list[float] = []
-    end = time.perf_counter() + rep / 1e3
-    while len(samples) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        samples.append((time.perf_counter() - start) * 1e3)
-    return samples
+def copied(value: Any) -> Any:
+    """An array of its own with the same values; a scalar as it is."""
+    copy = getattr(value, "clone", None) or getattr(value, "copy", None)
+    return copy() if copy is not None else value
 
 
 def on_card(value: Any) -> Any:
@@ -207,5 +225,4 @@ def on_card(value: Any) -> Any:
     return cupy.asarray(value)
 
 
-KIND_OF = {"Integer": "integer", "Normal": "normal", "Randn": "normal", "Zero": "zero", "One": "one"}
 TORCH_TAKES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})

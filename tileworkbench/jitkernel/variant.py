@@ -12,6 +12,7 @@ from ..pipeline import Step, run_passes
 from ..runtime import build as builder
 from ..runtime.binary import Binary
 from ..target import Target
+from .hooks import edited
 from .timing import Timing
 
 
@@ -35,7 +36,7 @@ def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False
     with timing.stage("passes"):
         kernel = run_passes(tile, target, steps.append)
     with timing.stage("emit"):
-        source = emit(kernel, target)
+        source = edited(emit(kernel, target), target)
     binary, missing = None, None
     with timing.stage("build"):
         try:

@@ -1,0 +1,127 @@
+"""The few names of TVM's expression module that kernels are written with, on this package's expressions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .. import language
+from ..errors import TileError
+from ..ir import expr
+from ..ir.dtype import dtype as to_dtype
+from ..language.dtypes import NAMES, UNBUILT
+from .foreign import Foreign
+
+PrimExpr = expr.Expr
+Var = language.Var
+Buffer = expr.Buffer
+BufferLoad = expr.Load
+
+
+class DataType(str):
+    """A type by its name, with TVM's attributes: `DataType("float16").bits`."""
+
+    def __new__(cls, value: Any) -> DataType:
+        return super().__new__(cls, value if type(value) is str else str(value).removeprefix("torch."))
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element."""
+        known = NAMES.get(self._element) or UNBUILT.get(self._element)
+        return known.bits if known is not None else to_dtype(self._element).bits
+
+    @property
+    def lanes(self) -> int:
+        _, _, lanes = self.rpartition("x")
+        return int(lanes) if lanes.isdigit() and self != self._element else 1
+
+    @property
+    def itemsize(self) -> int:
+        return (self.bits * self.lanes + 7) // 8
+
+    @property
+    def _element(self) -> str:
+        """The name without lanes."""
+        head, _, lanes = self.rpartition("x")
+        return head if head and lanes.isdigit() else str(self)
+
+
+def const(value: Any, dtype: Any = None, span: Any = None) -> Any:
+    """A literal of a type; int32 or float32 when none is given."""
+    made = expr.as_expr(value)
+    return made if dtype is None else expr.cast(made, to_dtype(dtype))
+
+
+def IntImm(dtype: Any, value: int) -> Any:
+    return const(value, dtype)
+
+
+def FloatImm(dtype: Any, value: float) -> Any:
+    return const(value, dtype)
+
+
+def StringImm(value: str) -> str:
+    return value
+
+
+def all(*conditions: Any) -> Any:
+    """Whether every condition holds."""
+    return functools.reduce(lambda a, b: expr.logical("land", a, b), map(expr.as_expr, conditions))
+
+
+def any(*conditions: Any) -> Any:
+    """Whether a condition holds."""
+    return functools.reduce(lambda a, b: expr.logical("lor", a, b), map(expr.as_expr, conditions))
+
+
+def determine_fp8_type(fp8_format: str = "e4m3") -> Any:
+    """The 8-bit float of this machine's cards: AMD's before gfx950 have the FNUZ encodings."""
+    from ..target import Target
+
+    fnuz = Target.of("auto").has("fp8_fnuz")
+    names = {"e4m3": ("float8_e4m3fn", "float8_e4m3fnuz"), "e5m2": ("float8_e5m2", "float8_e5m2fnuz")}
+    if fp8_format not in names:
+        raise ValueError(f"fp8_format is 'e4m3' or 'e5m2', not {fp8_format!r}")
+    name = names[fp8_format][fnuz]
+    return NAMES.get(name) or UNBUILT[name]
+
+
+def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
+    """The torch dtype of that type."""
+    import torch
+
+    return getattr(torch, str(determine_fp8_type(fp8_format)))
+
+
+class _TorchNames(Mapping[Any, str]):
+    """torch dtype → name; torch is opened when it is asked."""
+
+    @functools.cached_property
+    def _table(self) -> dict[Any, str]:
+        import torch
+
+        found = {getattr(torch, name): name for name in NAMES if hasattr(torch, name)}
+        return {dtype: str(dtype).removeprefix("torch.") for dtype in found}
+
+    def __getitem__(self, key: Any) -> str:
+        return self._table[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+TORCH_NAMES = _TorchNames()
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of expressions are the language's; what else TVM has here is its intermediate form."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        return getattr(language, name)
+    except (TileError, AttributeError):
+        return Foreign(f"tvm.tirx.{name}", "TVM's intermediate form, which this compiler does not have")

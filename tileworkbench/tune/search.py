@@ -1,0 +1,193 @@
+"""The search: every configuration is compiled, checked against the reference and timed; what fails is skipped."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import OptionError
+from ..jitkernel import JITKernel
+from ..jitkernel.supply import TensorSupplyType
+from ..options import options
+from .inputs import get_autotune_inputs
+
+log = logging.getLogger("tileworkbench.tune")
+Build = Callable[[Mapping[str, Any]], JITKernel]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How configurations are tried. `warmup` and `rep` are numbers of runs, `timeout` seconds for compiling one."""
+
+    warmup: int = 25
+    rep: int = 100
+    timeout: float = 100.0
+    supply_type: TensorSupplyType = TensorSupplyType.Auto
+    ref_prog: Callable[..., Any] | None = None
+    supply_prog: Callable[..., Any] | None = None
+    rtol: float = 1e-2
+    atol: float = 1e-2
+    max_mismatched_ratio: float = 0.01
+    skip_check: bool = False
+    manual_check_prog: Callable[..., Any] | None = None
+    cache_input_tensors: bool = False
+    early_stop: bool = False
+    early_stop_factor: float = 2.0
+    backend: str = "event"
+
+    def __post_init__(self) -> None:
+        if self.early_stop_factor < 1:
+            raise OptionError(f"early_stop_factor={self.early_stop_factor}", rule="it is at least 1", fix="2.0")
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a result may be kept on disk: a user's function has no name that lasts."""
+        return not (self.ref_prog or self.supply_prog or self.manual_check_prog)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration. `status` is ok, failed (with `error`), wrong (the check's message) or stopped (slower than the
+    best by more than the factor after a few runs); `latency` milliseconds a call; `seconds` what the trial took."""
+
+    config: dict[str, Any]
+    status: str
+    latency: float = math.inf
+    seconds: float = 0.0
+    error: str = ""
+    kernel: JITKernel | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All trials in the order of the configurations, and the reference's milliseconds where there is one."""
+
+    trials: tuple[Trial, ...]
+    ref_latency: float | None = None
+
+    @property
+    def best(self) -> Trial:
+        """The fastest correct trial; OptionError, with every reason, when there is none."""
+        good = [trial for trial in self.trials if trial.status == "ok"]
+        if good:
+            return min(good, key=lambda trial: trial.latency)
+        reasons = dict.fromkeys(f"{t.status}: {t.error.splitlines()[0]}" for t in self.trials if t.error)
+        raise OptionError(
+            f"none of {len(self.trials)} configurations works",
+            rule="; ".join(list(reasons)[:4]),
+            fix="compile one of them alone to see its whole message",
+        )
+
+
+def search(build: Build, configs: Sequence[Mapping[str, Any]], settings: Settings) -> Report:
+    """Compiles all configurations by threads and tries each as soon as it is there, one at a time."""
+    if not configs:
+        raise OptionError("no configurations to try", rule="configs is a list of dicts, or a function that gives one")
+    bench = Bench(settings)
+    return Report(tuple(bench.tried(config, made) for config, made in built(build, configs, settings)), bench.reference)
+
+
+def workers(count: int) -> int:
+    """Threads for compiling: nine tenths of the processors; TileLang's environment names change it."""
+    share = float(os.environ.get("TILELANG_AUTO_TUNING_CPU_UTILITIES", "0.9"))
+    wanted = int(os.environ.get("TILELANG_AUTO_TUNING_CPU_COUNTS", "-1"))
+    most = int(os.environ.get("TILELANG_AUTO_TUNING_MAX_CPU_COUNT", "-1"))
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = wanted if wanted > 0 else max(1, int(here * share))
+    return max(1, min(chosen, most if most > 0 else chosen, count))
+
+
+def built(
+    build: Build, configs: Sequence[Mapping[str, Any]], settings: Settings
+) -> Iterator[tuple[dict[str, Any], JITKernel | Exception]]:
+    """(configuration, kernel or what went wrong), in order. A compilation past the time limit is given up; its thread
+    ends when it does."""
+    changed = options.changed()
+
+    def one(config: Mapping[str, Any]) -> JITKernel:
+        with options(**changed):
+            return build(config)
+
+    pool = ThreadPoolExecutor(workers(len(configs)), "tileworkbench-tune")
+    futures: list[Future[JITKernel]] = [pool.submit(one, config) for config in configs]
+    try:
+        for config, future in zip(configs, futures, strict=True):
+            try:
+                yield dict(config), future.result(settings.timeout)
+            except Exception as problem:  # user code runs in `build`: whatever it raises is this configuration's answer
+                yield dict(config), problem
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Bench:
+    """Tries compiled kernels one after another; remembers inputs, the reference's time and the best latency."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.best = settings, math.inf
+        self.reference: float | None = None
+        self.kept: list[Any] | None = None
+
+    def tried(self, config: dict[str, Any], made: JITKernel | Exception) -> Trial:
+        """One trial; nothing is raised for a configuration that does not work."""
+        start = time.perf_counter()
+        if isinstance(made, Exception):
+            trial = Trial(config, "failed", error=f"{type(made).__name__}: {made}")
+        else:
+            trial = self._run(config, made)
+        if trial.error:
+            log.warning("configuration %s %s: %s", config, trial.status, trial.error)
+        return replace(trial, seconds=time.perf_counter() - start)
+
+    def _run(self, config: dict[str, Any], kernel: JITKernel) -> Trial:
+        s = self.settings
+        try:
+            profiler = kernel.get_profiler(s.supply_type)
+            ready = self._inputs(profiler)
+            if s.ref_prog is not None and not s.skip_check:
+                self._check(profiler, ready)
+            if s.early_stop and math.isfinite(self.best):
+                quick = profiler.do_bench(n_warmup=1, n_repeat=3, input_tensors=ready, backend=s.backend)
+                if quick > self.best * s.early_stop_factor:
+                    return Trial(config, "stopped", quick, kernel=kernel)
+            latency = self._time(profiler, None, ready)
+            if self.reference is None and s.ref_prog is not None:
+                self.reference = self._time(profiler, s.ref_prog, self._inputs(profiler))
+        except AssertionError as wrong:
+            return Trial(config, "wrong", error=str(wrong))
+        except Exception as problem:  # of the kernel, of the reference or of the user's own programs
+            return Trial(config, "failed", error=f"{type(problem).__name__}: {problem}")
+        self.best = min(self.best, latency)
+        return Trial(config, "ok", latency, kernel=kernel)
+
+    def _time(self, profiler: Any, program: Any, ready: list[Any]) -> float:
+        s = self.settings
+        return float(
+            profiler.do_bench(program, n_warmup=s.warmup, n_repeat=s.rep, input_tensors=ready, backend=s.backend)
+        )
+
+    def _check(self, profiler: Any, ready: list[Any]) -> None:
+        s = self.settings
+        if s.manual_check_prog is not None:
+            profiler.manual_assert_close(s.ref_prog, ready, s.manual_check_prog)
+        else:
+            profiler.assert_allclose(s.ref_prog, ready, s.atol, s.rtol, s.max_mismatched_ratio)
+
+    def _inputs(self, profiler: Any) -> list[Any]:
+        """Those of `set_autotune_inputs`, of the user's function, or made ones."""
+        given = get_autotune_inputs()
+        if given is not None:
+            return list(given)
+        if self.kept is not None:
+            return self.kept
+        supply = self.settings.supply_prog
+        made = list(supply(profiler.params())) if supply is not None else profiler.inputs()
+        if self.settings.cache_input_tensors:
+            self.kept = made
+        return made
