@@ -214,6 +214,7 @@ from .tensor import (
     symbolic,
     view,
 )
+from .threadreduce import attr, comm_reducer, dp4a, tvm_thread_allreduce
 from .tileops import (
     GemmWarpPolicy,
     async_copy,

@@ -16,6 +16,7 @@ from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
+from .loops import ThreadLoop
 from .operators import PYTHON, Operators
 from .regions import element, index_buffer
 from .tensor import TensorType
@@ -44,6 +45,8 @@ class Assignments(Operators):
             return value
         builder.hint = None
         scope = builder.scope
+        if isinstance(value, ThreadLoop):
+            value = value.index(builder, self.loc(k))
         if isinstance(value, Buffer) and value.space == "var":
             scope.variables[name] = element(value)
             return self.keep(builder, name, value)

@@ -211,6 +211,12 @@ class ThreadLoop(Loop):
     dim: int = 0
 
     def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
+        var = self.index(builder, loc)
+        keep(builder, names[0], var)
+        yield (var,)
+
+    def index(self, builder: Builder, loc: Loc) -> Var:
+        """The thread's index, which `tx = T.thread_binding(...)` names without a loop."""
         launch = builder.launch
         shape = (*launch.thread_shape, 1, 1) if launch is not None else ()
         extent = self.ranges[0][1]
@@ -221,9 +227,7 @@ class ThreadLoop(Loop):
                 f"use {shape[self.dim]} threads" if shape else "move it inside `with T.Kernel(...)`",
                 loc,
             )
-        var = launch.thread_vars[self.dim]
-        keep(builder, names[0], var)
-        yield (var,)
+        return launch.thread_vars[self.dim]  # type: ignore[no-any-return]
 
 
 def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x") -> Loop:

@@ -17,10 +17,10 @@ _NEEDS = {
     ),
     "the 2:4 sparse matrix instructions, which are not built yet": "gemm_sp wgmma_gemm_sp tcgen05_gemm_sp",
     "a device function outside the kernel's own text, which the simulator cannot run": (
-        "call_extern call_pure_extern call_intrin dp4a CUDASourceCodeKernel"
+        "call_extern call_pure_extern call_intrin CUDASourceCodeKernel"
     ),
     "raw pointers and extern calls, which are not built yet": (
-        "tvm_access_ptr address_of attr ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
+        "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
         "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
     ),
     "atomic loads and stores, which are not built yet": "atomic_load atomic_store",
@@ -32,9 +32,7 @@ _NEEDS = {
         "ptx_wgmma_rs ptx_mma ptx_ldmatrix TensorCoreIntrinEmitter"
     ),
     "an image-to-column copy, which is not built yet": "im2col c2d_im2col",
-    "reducer objects, which are not built yet": (
-        "alloc_reducer reducer_init reducer_update finalize_reducer comm_reducer tvm_thread_allreduce"
-    ),
+    "reducer objects, which are not built yet": ("alloc_reducer reducer_init reducer_update finalize_reducer"),
     "device random numbers, which are not built yet": "rng_init rng_rand rng_rand_float",
     "an explicit role schedule, which is not built yet": (
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule annotate_ws_schedule ws_op"

@@ -104,6 +104,44 @@ def _reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr
     return held
 
 
+def _thread_reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    """Over threads `stride` apart, in groups of `extent`: exchanges between lanes as far as a warp reaches, the rest
+    through shared memory."""
+    _together(e, ctx, "role")
+    kind = e.fn.removeprefix("thread_reduce_")
+    held = _hold(args[0], ctx, pre)
+    stride, extent = int(args[1].value), int(args[2].value)  # type: ignore[attr-defined]
+    lanes = ctx.target.arch.warp_size
+    while extent % 2 == 0 and stride < lanes and lanes % (2 * stride) == 0:
+        other = ctx.registers("y", 1, held.dtype)
+        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(stride), lanes, loc=e.loc))  # type: ignore[attr-defined]
+        both = combine(kind, held, Load(other, (ZERO,)), False)
+        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))  # type: ignore[attr-defined]
+        stride, extent = 2 * stride, extent // 2
+    if extent > 1:
+        pre += _through_shared(kind, held, stride, extent, ctx, e.loc)
+    return held
+
+
+def _through_shared(kind: str, held: Load, stride: int, extent: int, ctx: Context, loc: object) -> tuple[Stmt, ...]:
+    """Every thread writes its value, meets the others, and combines those of its group."""
+    group = stride * extent
+    scratch = ctx.scratch("values", -(-ctx.threads // group) * group, held.dtype)  # lanes beyond the block look there
+    part, w = ctx.registers("part", 1, held.dtype), ctx.var("w")
+    first = ctx.facts.simplify(ctx.thread - ctx.thread // stride % extent * stride)
+    both = combine(kind, held, Load(part, (ZERO,)), False)
+    return (
+        Sync("role", reason="earlier values have been read", loc=loc),
+        StoreMem(Addr(scratch, ctx.thread), run(held.buffer), loc=loc),
+        Sync("role", reason="every thread's value is there", loc=loc),
+        LoadMem(run(held.buffer), Addr(scratch, first), loc=loc),
+        For(w, ONE, const(extent), ONE, (
+            LoadMem(run(part), Addr(scratch, first + w * stride), loc=loc),
+            Store(held.buffer, (ZERO,), cast(both, held.dtype)),
+        ), "unroll"),
+    )  # fmt: skip
+
+
 # --- votes ------------------------------------------------------------------------------------------------------------
 def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
     made = ctx.registers("vote", 1, dtype)
@@ -165,6 +203,7 @@ def _rank(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
 _VALUES: dict[str, Callable[[Call, list[Expr], Context, list[Stmt]], Expr]] = {
     **dict.fromkeys(_KINDS, _shuffle),
     **{f"warp_reduce_{kind}": _reduction for kind in ("sum", "max", "min", "bitand", "bitor")},
+    **{f"thread_reduce_{kind}": _thread_reduction for kind in ("sum", "max", "min", "bitand", "bitor", "bitxor")},
     "any_sync": _vote("any"),
     "all_sync": _vote("all"),
     "ballot_sync": _vote("ballot"),

@@ -53,6 +53,8 @@ def _made(e: Call) -> Callable[[State, list[np.ndarray], DType], Any] | None:
         return _shuffle(_SHUFFLES[e.fn])
     if e.fn.startswith("warp_reduce_"):
         return _reduce(e.fn.removeprefix("warp_reduce_"))
+    if e.fn.startswith("thread_reduce_"):
+        return _reduce_axis(e.fn.removeprefix("thread_reduce_"))
     return _OTHERS.get(e.fn)
 
 
@@ -95,29 +97,52 @@ def _shuffle(source: Callable[[Any, Any, Any], Any]) -> Callable[[State, list[np
     return run
 
 
-# --- combinations over a warp ------------------------------------------------------------------------------------
+# --- combinations over a warp, and along one thread index ---------------------------------------------------------
+_COMBINE: dict[str, tuple[np.ufunc, str]] = {
+    "sum": (np.add, "zero"),
+    "max": (np.fmax, "least"),
+    "min": (np.fmin, "greatest"),
+    "bitand": (np.bitwise_and, "ones"),
+    "bitor": (np.bitwise_or, "zero"),
+    "bitxor": (np.bitwise_xor, "zero"),
+}
+
+
+def _neutral(name: str, dtype: DType) -> Any:
+    return {
+        "zero": 0,
+        "ones": -1 if dtype.kind == "int" else dtype.max_value() if dtype.is_int else 0,
+        "least": -np.inf if dtype.is_float else dtype.min_value(),
+        "greatest": np.inf if dtype.is_float else dtype.max_value(),
+    }[name]
+
+
 def _reduce(kind: str) -> Callable[[State, list[np.ndarray], DType], Any]:
-    fn, name = {
-        "sum": (np.add, "zero"),
-        "max": (np.fmax, "least"),
-        "min": (np.fmin, "greatest"),
-        "bitand": (np.bitwise_and, "ones"),
-        "bitor": (np.bitwise_or, "zero"),
-    }[kind]
+    fn, name = _COMBINE[kind]
 
     def run(st: State, args: list[np.ndarray], dtype: DType) -> Any:
-        neutral = {
-            "zero": 0,
-            "ones": -1 if dtype.kind == "int" else dtype.max_value() if dtype.is_int else 0,
-            "least": -np.inf if dtype.is_float else dtype.min_value(),
-            "greatest": np.inf if dtype.is_float else dtype.max_value(),
-        }[name]
+        neutral = _neutral(name, dtype)
         value = args[0]
         if isinstance(st.mask, np.ndarray):
             value = np.where(st.mask, value, np.asarray(neutral, value.dtype))
         out = fn.reduce(_groups(value, _WARP, neutral), axis=-1, keepdims=True, dtype=value.dtype)
         rounding = rounder(dtype)
         return _per_thread(st, out if rounding is None else rounding(out))
+
+    return run
+
+
+def _reduce_axis(kind: str) -> Callable[[State, list[np.ndarray], DType], Any]:
+    """Over threads `stride` apart, in groups of `extent`."""
+    fn = _COMBINE[kind][0]
+
+    def run(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+        value, stride, extent = args[0], int(args[1].flat[0]), int(args[2].flat[0])
+        split = value.reshape(*value.shape[:-1], -1, extent, stride)
+        out = fn.reduce(split, axis=-2, keepdims=True, dtype=value.dtype)
+        rounding = rounder(dtype)
+        out = np.broadcast_to(out if rounding is None else rounding(out), split.shape)
+        return out.reshape(value.shape)
 
     return run
 

@@ -1,0 +1,83 @@
+"""Features that kernels in the field use, a small kernel each: exact on the tile and the thread machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tests.end_to_end.harness import NVIDIA, everywhere, integers
+
+
+def reduce_along(nx, ny, dim, kind):
+    combine = {"sum": lambda x, y: x + y, "max": T.max, "bitxor": lambda x, y: x ^ y}[kind]
+
+    @T.prim_func
+    def kernel(A: T.Tensor((ny, nx), "int32"), B: T.Tensor((ny, nx), "int32")):
+        with T.Kernel(1, threads=(nx, ny)):
+            tx = T.thread_binding(0, nx, thread="threadIdx.x")
+            ty = T.thread_binding(0, ny, thread="threadIdx.y")
+            mine = T.alloc_local((1,), "int32")
+            out = T.alloc_local((1,), "int32")
+            mine[0] = A[ty, tx]
+            with T.attr(T.comm_reducer(combine, [T.cast(-1000 if kind == "max" else 0, "int32")]), "reduce_scope"):
+                T.evaluate(T.tvm_thread_allreduce(1, mine[0], True, out[0], tx if dim == 0 else ty))
+            B[ty, tx] = out[0]
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("nx", "ny", "dim", "kind"),
+    [(32, 4, 0, "sum"), (32, 4, 1, "max"), (128, 1, 0, "sum"), (8, 12, 1, "bitxor"), (6, 16, 0, "max")],
+)
+def test_values_combined_along_a_thread_index(nx, ny, dim, kind):
+    a = integers(1, (ny, nx), "int32")
+    fn = {"sum": np.add, "max": np.maximum, "bitxor": np.bitwise_xor}[kind]
+    everywhere(reduce_along(nx, ny, dim, kind), [a], np.broadcast_to(fn.reduce(a, 1 - dim, keepdims=True), a.shape))
+
+
+def test_dp4a_adds_four_products():
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 16), "int8"), B: T.Tensor((32, 16), "int8"), C: T.Tensor((32,), "int32")):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            a = T.alloc_local((16,), "int8")
+            b = T.alloc_local((16,), "int8")
+            acc = T.alloc_local((1,), "int32")
+            T.clear(acc)
+            for v in T.vectorized(16):
+                a[v] = A[tx, v]
+                b[v] = B[tx, v]
+            for k in T.serial(4):
+                T.dp4a(a[k * 4], b[k * 4], acc[0])
+            C[tx] = acc[0]
+
+    a, b = integers(2, (32, 16), "int8", 127), integers(3, (32, 16), "int8", 127)
+    everywhere(kernel, [a, b], (a.astype(np.int64) * b).sum(1))
+
+
+@pytest.mark.parametrize("stages", [0, 2])
+def test_tile_loaded_in_either_branch_and_used_after_it(stages):
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float16"), K: T.Tensor((256, 64), "float16"), C: T.Tensor((2, 64, 64), "float32")
+    ):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((64, 64), "float16")
+            k = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.clear(acc)
+            for s in T.Pipelined(3, num_stages=stages):
+                if s > bx:
+                    T.copy(K[192:256, :], k)
+                else:
+                    T.copy(K[s * 64, 0], k)
+                T.gemm(a, k, acc, transpose_B=True)
+            T.copy(acc, C[bx, :, :])
+
+    a, k = integers(4, (64, 64), "float16", 4), integers(5, (256, 64), "float16", 4)
+    tiles = k.astype(np.int64).reshape(4, 64, 64)
+    rows = [tiles[0] + 2 * tiles[3], tiles[0] + tiles[1] + tiles[3]]
+    everywhere(kernel, [a, k], np.stack([a.astype(np.int64) @ r.T for r in rows]), NVIDIA)
