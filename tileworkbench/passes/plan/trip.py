@@ -1,7 +1,7 @@
 """The order of one loop trip's statements when asynchronous products may run beside ordinary work.
 
-Statements are nodes; two nodes that touch the same tile, register tile, variable or channel in conflicting ways keep their
-order. The list scheduler walks them with a small model of one warpgroup: ordinary statements take their time one after
+Statements are nodes; two nodes that touch the same tile, register tile, variable or channel in conflicting ways keep
+their order. The list scheduler walks them with a small model of one SM: ordinary statements take their time one after
 the other, a product occupies the tensor cores from its issue on, and its completion waits for it.
 """
 
@@ -59,7 +59,8 @@ def touched(s: Stmt) -> tuple[set[Any], set[Any]]:
     if isinstance(s, Alloc):
         return set(), set()
     found = list(accesses(s.op if isinstance(s, Complete) else s))
-    reads, writes = {a.buffer for a in found if a.reads}, {a.buffer for a in found if a.writes}
+    reads: set[Any] = {a.buffer for a in found if a.reads}
+    writes: set[Any] = {a.buffer for a in found if a.writes}
     if isinstance(s, Let):
         writes.add(s.var)
     return reads, writes
