@@ -164,7 +164,9 @@ class Grower:
         for t in self.tensors:
             if t.name not in self.outputs:
                 made.buffers.append(Readable(t.name, "global", t.shape, t.dtype, min(t.low, 0), t.high))
-                made.corner[t.name] = self.corner[t.name]
+                start = self.corner[t.name]
+                known = all(n.name in scope.inner for c in start for n in c.walk() if isinstance(n, Name))
+                made.corner[t.name] = start if known else (Number(0),) * len(start)
         return made
 
     # --- regions of tensors

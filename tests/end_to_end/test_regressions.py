@@ -1,0 +1,275 @@
+"""Kernels that were once compiled wrongly, each named after what was wrong; found by `python -m tests.fuzz` and shrunk.
+
+Every kernel runs on the tile machine and, lowered for three targets, on the thread machine under three schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tileworkbench.ir.check import check
+from tileworkbench.pipeline import run_passes
+from tileworkbench.simulate import thread, tile
+from tileworkbench.target import Target
+
+TARGETS = ("sm_80", "sm_90a", "gfx942")
+SCHEDULES = ("eager", "latest", "random")
+
+
+def numbers(shape: tuple[int, ...], dtype: Any = np.float32, span: int = 6, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-span, span + 1, shape).astype(dtype)
+
+
+def agree(func: Any, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
+    """Bit-equal `outputs` from zeroed arrays behind the inputs, everywhere."""
+
+    def fresh() -> list[Any]:
+        return [*[np.array(a) for a in inputs], *[np.zeros_like(o) for o in outputs]]
+
+    def right(where: str, args: list[Any]) -> None:
+        for got, wanted in zip(args[len(inputs) :], outputs, strict=True):
+            np.testing.assert_array_equal(got.astype(np.float64), wanted.astype(np.float64), where)
+
+    args = fresh()
+    tile.run(func.kernel, args)
+    right("tile machine", args)
+    for name in TARGETS:
+        target = Target.of(name)
+        kernel = run_passes(func.kernel, target, lambda step, target=target: check(step.after, target=target))
+        for schedule in SCHEDULES:
+            args = fresh()
+            thread.run(kernel, args, schedule=schedule, target=target)
+            right(f"{name}, {schedule}", args)
+
+
+def test_element_of_a_fragment_that_another_thread_holds() -> None:
+    """A register index that depends on the thread is no register: the tile goes through shared memory."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 4), "int32"), O: T.Tensor((2, 2), "int32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            F = T.alloc_fragment((4, 4), "int32")
+            G = T.alloc_fragment((2, 2), "int32")
+            T.copy(A, F)
+            for i, j in T.Parallel(2, 2):
+                G[i, j] = F[1, j] + F[i, 3 - j]
+            T.copy(G, O)
+
+    a = numbers((4, 4), np.int32)
+    agree(kernel, [a], [a[1, :2] + a[:2, ::-1][:, :2]])
+
+
+def test_part_of_a_fragment_is_written_in_another_layout() -> None:
+    """What the loop does not write keeps its value when the fragment is converted for it."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 8), "float32"), O: T.Tensor((8, 8), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            F = T.alloc_fragment((8, 8), "float32")
+            T.copy(A, F)
+            for i, j in T.Parallel(4, 4):
+                F[i + 2, j + 3] = 7
+            T.copy(F, O)
+
+    a = numbers((8, 8))
+    wanted = a.copy()
+    wanted[2:6, 3:7] = 7
+    agree(kernel, [a], [wanted])
+
+
+def test_element_that_a_select_reads_from_the_end_of_a_tensor() -> None:
+    """A guarded load that also needs a fill has both."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 17), "float16"), O: T.Tensor((1, 65), "float16")):  # noqa: E741
+        with T.Kernel(1, threads=128) as bx:
+            for i, j in T.Parallel(1, 65):
+                O[i, j] = T.if_then_else(j < 40, A[1, j], 1)
+
+    a = numbers((4, 17), np.float16)
+    wanted = np.ones((1, 65), np.float16)
+    wanted[0, :40] = 0
+    wanted[0, :17] = a[1]
+    agree(kernel, [a], [wanted])
+
+
+def test_fragment_of_one_element() -> None:
+    """Every extent 1: the filled fragment has the loop's rank."""
+
+    @T.prim_func
+    def kernel(O: T.Tensor((1, 2), "int32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            F = T.alloc_fragment((1, 1), "int32")
+            T.fill(F, -3)
+            for i, j in T.Parallel(1, 1):
+                O[i, j + 1] = F[i, j]
+
+    agree(kernel, [], [np.array([[0, -3]], np.int32)])
+
+
+@pytest.mark.parametrize("dtype", ("float16", "int32"))
+def test_cleared_product(dtype: str) -> None:
+    """clear_accum on warp products and on multiply-adds."""
+    narrow, out = ("float16", "float32") if dtype == "float16" else ("int32", "int32")
+
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 32), narrow), B: T.Tensor((32, 32), narrow), O: T.Tensor((32, 32), out)):  # noqa: E741
+        with T.Kernel(1, threads=32) as bx:
+            S = T.alloc_shared((32, 32), narrow)
+            R = T.alloc_shared((32, 32), narrow)
+            C = T.alloc_fragment((32, 32), out)
+            T.copy(A, S)
+            T.copy(B, R)
+            T.fill(C, 5)
+            for k in T.serial(3):
+                T.gemm(S, R, C, clear_accum=k < 2)
+            T.copy(C, O)
+
+    a, b = numbers((32, 32), narrow), numbers((32, 32), narrow, seed=1)
+    agree(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64)).astype(out)])
+
+
+def test_staged_and_asynchronous_copies_in_one_pipelined_loop() -> None:
+    """A copy that converts is staged in registers; the other one has its own ring and is waited for."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((5, 64), "float32"), B: T.Tensor((5, 64), "int32"), O: T.Tensor((64,), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            S = T.alloc_shared((64,), "float32")
+            R = T.alloc_shared((64,), "float32")
+            C = T.alloc_fragment((64,), "float32")
+            T.clear(C)
+            for k in T.Pipelined(5, num_stages=3):
+                T.copy(A[k, 0:64], S)
+                T.copy(B[k, 0:64], R)
+                for i in T.Parallel(64):
+                    C[i] += S[i] * R[63 - i]
+            T.copy(C, O)
+
+    a, b = numbers((5, 64)), numbers((5, 64), np.int32, seed=1)
+    agree(kernel, [a, b], [(a * b[:, ::-1]).sum(0).astype(np.float32)])
+
+
+def test_ring_over_the_bytes_of_an_earlier_tile() -> None:
+    """The first copies of a ring wait for the readers of the tile whose bytes it takes."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((128, 64), "float16"), O: T.Tensor((64, 64), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=128) as bx:
+            R = T.alloc_shared((64, 64), "float16")
+            S = T.alloc_shared((64, 64), "float16")
+            C = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, R)
+            for i, j in T.Parallel(64, 64):
+                C[i, j] = R[63 - i, j]
+            for k in T.Pipelined(2, num_stages=2):
+                T.copy(B[k * 64, 0], S)
+                for i, j in T.Parallel(64, 64):
+                    C[i, j] += S[j, i]
+            T.copy(C, O)
+
+    a, b = numbers((64, 64), np.float16), numbers((128, 64), np.float16, seed=1)
+    agree(kernel, [a, b], [(a[::-1] + b[:64].T + b[64:].T).astype(np.float32)])
+
+
+def test_ring_of_an_inner_loop_starts_again() -> None:
+    """The first copies of the next round wait for the last reads of the round before."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((6, 64), "float32"), O: T.Tensor((3, 64), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            S = T.alloc_shared((64,), "float32")
+            C = T.alloc_fragment((64,), "float32")
+            for r in T.serial(3):
+                T.clear(C)
+                for k in T.Pipelined(2, num_stages=2):
+                    T.copy(A[r * 2 + k, 0:64], S)
+                    for i in T.Parallel(64):
+                        C[i] = C[i] * 3 + S[63 - i]
+                T.copy(C, O[r, 0:64])
+
+    a = numbers((6, 64))
+    agree(kernel, [a], [(a[0::2] * 3 + a[1::2])[:, ::-1]])
+
+
+def test_update_of_a_shared_tile_by_a_replicated_vector() -> None:
+    """Replicas of an iteration would read what another one has already changed."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 4), "float32"), V: T.Tensor((4,), "float32"), O: T.Tensor((4, 4), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=64) as bx:
+            S = T.alloc_shared((4, 4), "float32")
+            R = T.alloc_fragment((4,), "float32")
+            T.copy(A, S)
+            T.copy(V, R)
+            for i, j in T.Parallel(4, 4):
+                S[i, j] = S[i, j] - R[i]
+            T.copy(S, O)
+
+    a, v = numbers((4, 4)), numbers((4,), seed=1)
+    agree(kernel, [a, v], [a - v[:, None]])
+
+
+def test_bulk_store_after_a_meeting_without_a_fence() -> None:
+    """The meeting for an ordinary reader does not show ordinary stores to the copy engine."""
+
+    @T.prim_func
+    def kernel(O: T.Tensor((4, 6), "int32"), P: T.Tensor((4, 160), "int32")):  # noqa: E741
+        with T.Kernel(1, threads=96) as bx:
+            S = T.alloc_shared((4, 48), "int32")
+            for k in T.serial(3):
+                for i, j in T.Parallel(4, 48):
+                    S[i, j] = i * 100 + j + k
+                T.copy(S[0:4, 0:6], O)
+                T.copy(S, P[0:4, k * 48 : k * 48 + 48])
+
+    i, j = np.indices((4, 160))
+    p = np.where(j < 144, i * 100 + j % 48 + j // 48, 0).astype(np.int32)
+    o = (i[:, :6] * 100 + j[:, :6] + 2).astype(np.int32)
+    agree(kernel, [], [o, p])
+
+
+def test_tile_filled_before_and_inside_a_pipelined_loop_and_read_after_it() -> None:
+    """A loaded tile that is also used elsewhere keeps one role and one version."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 62), "float16"), B: T.Tensor((64, 128), "float16"), O: T.Tensor((64, 64), "float32"),  # noqa: E741
+               P: T.Tensor((64, 32), "float16")):  # fmt: skip
+        with T.Kernel(1, threads=128) as bx:
+            S = T.alloc_shared((64, 32), "float16")
+            C = T.alloc_fragment((64, 64), "float32")
+            T.clear(C)
+            T.copy(A[0, 40], S)
+            T.gemm(S, S, C, transpose_B=True)
+            for k in T.Pipelined(4, num_stages=3):
+                T.copy(B[0, k * 32], S)
+                T.gemm(S, S, C, transpose_B=True)
+            T.copy(C, O)
+            T.copy(S, P)
+
+    a, b = numbers((64, 62), np.float16), numbers((64, 128), np.float16, seed=1)
+    first, rest = a[:, 40:].astype(np.float64), b.astype(np.float64)
+    agree(kernel, [a, b], [(first @ first.T + rest @ rest.T).astype(np.float32), b[:, 96:]])
+
+
+def test_two_warpgroups_share_the_columns_of_one_swizzle_panel() -> None:
+    """A wgmma operand cannot start in the middle of a panel: another layout or instruction is taken."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 16), "float16"), B: T.Tensor((16, 64), "float16"), O: T.Tensor((64, 64), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=256) as bx:
+            S = T.alloc_shared((64, 16), "float16")
+            R = T.alloc_shared((16, 64), "float16")
+            C = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, S)
+            T.copy(B, R)
+            T.clear(C)
+            T.gemm(S, R, C, policy=T.GemmWarpPolicy.FullCol)
+            T.copy(C, O)
+
+    a, b = numbers((64, 16), np.float16), numbers((16, 64), np.float16, seed=1)
+    agree(kernel, [a, b], [(a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)])
