@@ -273,3 +273,19 @@ def test_two_warpgroups_share_the_columns_of_one_swizzle_panel() -> None:
 
     a, b = numbers((64, 16), np.float16), numbers((16, 64), np.float16, seed=1)
     agree(kernel, [a, b], [(a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)])
+
+
+def test_threads_that_fill_no_whole_warp() -> None:
+    """96 threads are a wave and a half on some targets: layouts count the threads that are launched."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((96, 4), "int32"), O: T.Tensor((4,), "int32")):  # noqa: E741
+        with T.Kernel(1, threads=96) as bx:
+            F = T.alloc_fragment((96, 4), "int32")
+            R = T.alloc_fragment((4,), "int32")
+            T.copy(A, F)
+            T.reduce_bitxor(F, R, dim=0)
+            T.copy(R, O)
+
+    a = numbers((96, 4), np.int32)
+    agree(kernel, [a], [np.bitwise_xor.reduce(a, 0)])

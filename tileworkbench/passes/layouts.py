@@ -50,18 +50,20 @@ def layouts(kernel: Kernel, target: Target) -> Kernel:
 
 
 def _widths(kernel: Kernel, target: Target) -> dict[Op, int]:
-    """Threads that run each op: those of the innermost role around it, the user's threads in the outer ones."""
+    """Threads that run each op: those of the innermost role around it, the user's in the outer ones; whole warps, as
+    many as are launched."""
     found: dict[Op, int] = {}
+    lanes = target.arch.warp_size
 
     def visit(n: Node, threads: int) -> None:
         if isinstance(n, Op):
             found[n] = threads
         for c in children(n):
             if isinstance(c, Stmt):
-                visit(c, c.warps * target.arch.warp_size if isinstance(c, Role) else threads)
+                visit(c, c.warps * lanes if isinstance(c, Role) else threads)
 
     for role in kernel.body:
-        visit(role, kernel.threads)
+        visit(role, -(-kernel.threads // lanes) * lanes)
     return found
 
 
