@@ -113,6 +113,10 @@ class Op(Stmt):
         """Fragments that are not where this op needs them, with the layout that it needs."""
         return ()
 
+    def settle(self, impl: Impl, known: Mapping[Buffer, Any], target: Target, threads: int) -> Impl:
+        """The implementation now that all layouts are known; `impl` unless a better one fits them."""
+        return impl
+
     def issue(self, impl: Impl, ctx: Any) -> tuple[Stmt, ...]:
         """Thread-level statements that begin the op (and end it when completion is `none`)."""
         raise InternalError(f"{self.name} cannot be emitted")

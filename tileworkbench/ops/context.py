@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,7 @@ class Context:
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
     flat: set[Var] = field(default_factory=set)  # loop variables that are constants once loops are unrolled
+    policy: str = ""  # what the caches are told: evict_first, evict_last or nothing
     uniform: Uniformity | None = None
     flow: str = "block"  # the widest scope whose threads all come here
     block_threads: int = 0  # threads of the whole block
@@ -50,6 +52,18 @@ class Context:
     @property
     def thread(self) -> Expr:
         return Special("role_thread")
+
+    @contextmanager
+    def evicting(self, policy: str) -> Iterator[None]:
+        """Accesses to global memory inside carry this eviction policy."""
+        outer, self.policy = self.policy, policy
+        yield
+        self.policy = outer
+
+    @property
+    def cache(self) -> str:
+        """The cache operator of ordinary accesses to global memory."""
+        return "cs" if self.policy == "evict_first" else ""
 
     def name(self, base: str) -> str:
         """A name not given out before."""

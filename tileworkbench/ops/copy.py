@@ -7,7 +7,7 @@ from dataclasses import field
 from dataclasses import replace as changed
 from typing import Any, ClassVar
 
-from ..errors import ShapeError, TargetError
+from ..errors import LanguageError, ShapeError, TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer
 from ..ir.node import node
@@ -15,12 +15,13 @@ from ..ir.op import Access, Choice, Impl, Op, Refusal
 from ..ir.stmt import Region, Stmt
 from ..target import Target
 from .context import Context
-from .copies import cp_async, tma, vector
-from .copies.pairs import as_parallel
+from .copies import bulk, cp_async, matrix, tma, vector
+from .copies.pairs import as_parallel, walked
 from .private import SPACES as PRIVATE
 from .private import each_thread
 
-WANTED = {"tma": "tma", "cp_async": "cp.async", "async": "cp.async", "sync": "vector"}
+POLICIES = ("evict_normal", "evict_first", "evict_last")
+WANTED = {"tma": ("bulk", "tma"), "cp_async": ("cp.async",), "async": ("cp.async",), "sync": ("vector",)}
 
 
 @node
@@ -72,13 +73,18 @@ class Copy(Op):
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found: list[Impl | Refusal] = [tma.tma_impl(self, facts, target), cp_async.cp_async_impl(self, facts, target)]
+        spaces = {self.src.buffer.space, self.dst.buffer.space}
+        if (
+            spaces == {"global", "shared"} and max(len(walked(r)) for r in (self.src, self.dst)) <= 1
+        ):  # one run of bytes
+            found.insert(0, bulk.bulk_impl(self, facts, target))
         staged = self.src.buffer.space == "global" and self.dst.buffer.space == "shared"
         found.append(vector.vector_impl(self, staged=staged))
         ranked = [i for i in found if isinstance(i, Impl)]
         refused = [r for r in found if isinstance(r, Refusal)]
         wanted = self.hint("force") or self.hint("prefer_instruction")
         if wanted is not None:
-            ranked = [i for i in ranked if i.name.startswith(WANTED.get(wanted, wanted))]
+            ranked = [i for i in ranked if i.name.startswith(WANTED.get(wanted, (wanted,)))]
         if not ranked:
             reasons = "; ".join(f"{r.name}: {r.reason}" for r in refused)
             raise TargetError(
@@ -97,15 +103,36 @@ class Copy(Op):
     def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
         return vector.misfits(self, known, threads) if impl.name == "vector" else ()
 
+    def settle(self, impl: Impl, known: Mapping[Buffer, Any], target: Target, threads: int) -> Impl:
+        if impl.name != "vector" or self.hint("prefer_instruction") == "sync" or self.hint("loop_layout") is not None:
+            return impl
+        return matrix.matrix_impl(self, known, target, threads) or impl
+
+    def check(self) -> None:
+        policy = self.hint("eviction_policy")
+        if policy is not None and policy not in POLICIES:
+            raise LanguageError(
+                f"T.copy: eviction_policy={policy!r}",
+                rule=f"policies are {', '.join(POLICIES)}",
+                fix='eviction_policy="evict_first"',
+                loc=self.loc,
+            )
+
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-        return _family(impl).issue(self, impl, ctx)
+        policy = str(self.hint("eviction_policy", ""))
+        with ctx.evicting("" if policy == "evict_normal" else policy):
+            return _family(impl).issue(self, impl, ctx)
 
     def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
-        return () if impl.completion == "group" and impl.engine == "lsu" else _family(impl).complete(self, impl, ctx)
+        if impl.completion == "group" and impl.engine == "lsu":
+            return ()
+        with ctx.evicting(str(self.hint("eviction_policy", ""))):
+            return _family(impl).complete(self, impl, ctx)
 
 
 def _family(impl: Impl) -> Any:
-    return {"tma": tma, "vector": vector}.get(impl.name, cp_async)
+    families = {"tma": tma, "bulk": bulk, "vector": vector, "ldmatrix": matrix, "stmatrix": matrix}
+    return families.get(impl.name, cp_async)
 
 
 def fit_shapes(a: tuple[int, ...], b: tuple[int, ...], op: Op) -> None:

@@ -274,8 +274,9 @@ def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
     at: Expr = scope.lane if scope.lane is not None else ZERO
     pred = ctx.inside(buffer, coords) if buffer.space == "global" else TRUE
     known = isinstance(pred, Const) and pred.value
-    fill = None if known else const(0, buffer.dtype)
-    scope.pre.append(LoadMem(run(staged, at), ctx.address(buffer, coords), None if known else pred, fill, loc=e.loc))
+    when, fill = (None, None) if known else (pred, const(0, buffer.dtype))
+    place = ctx.address(buffer, coords)
+    scope.pre.append(LoadMem(run(staged, at), place, when, fill, _cache(buffer, ctx), loc=e.loc))
     return Load(staged, (at,), loc=e.loc)
 
 
@@ -294,8 +295,12 @@ def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
     known = isinstance(pred, Const) and pred.value
     return (
         Store(staged, (as_expr(at),), value, loc=s.loc),
-        StoreMem(ctx.address(buffer, coords), run(staged, at), None if known else pred, loc=s.loc),
+        StoreMem(ctx.address(buffer, coords), run(staged, at), None if known else pred, _cache(buffer, ctx), loc=s.loc),
     )
+
+
+def _cache(buffer: Buffer, ctx: Context) -> str:
+    return ctx.cache if buffer.space == "global" else ""
 
 
 def _once(s: Store, scope: Scope) -> Expr:

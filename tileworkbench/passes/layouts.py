@@ -9,6 +9,7 @@ its own registers gets a converted copy of it, through shared memory. At the end
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace as changed
 from typing import Any
 
 from ..errors import LayoutError
@@ -41,9 +42,12 @@ def layouts(kernel: Kernel, target: Target) -> Kernel:
     for buffer in _buffers(kernel.body):
         if buffer.space == "shared" and buffer not in known:
             known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
-    body = tuple(_bind(role, choices, known, width) for role in kernel.body)
+    body = tuple(_bind(role, choices, known, width, target) for role in kernel.body)
+    settled = {n.op: n.impl for n in walk(body) if isinstance(n, Issue)}
     decisions = tuple(
-        _decision(op, choices[op]) for op in ops if choices[op].refused or choices[op].impls[0].engine != "alu"
+        _decision(op, _settled(choices[op], settled.get(op)))
+        for op in ops
+        if choices[op].refused or choices[op].impls[0].engine != "alu"
     )
     attrs = {k: v for k, v in kernel.attrs.items() if k != "choices"}
     return kernel.with_(body=body, layouts=known, decisions=(*kernel.decisions, *decisions), attrs=attrs)
@@ -111,15 +115,17 @@ def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, 
 
 
 # --- tying ops to implementations -------------------------------------------------------------------------------------
-def _bind(n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int]) -> Any:
+def _bind(
+    n: Any, choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int], target: Target
+) -> Any:
     if isinstance(n, Op):
-        return _issue(n, choices[n].impls[0], known, width[n])
+        return _issue(n, choices[n].impls[0], known, width[n], target)
     if isinstance(n, Role | Stmt):
-        return map_children(n, lambda c: _bind(c, choices, known, width) if isinstance(c, Stmt) else c)
+        return map_children(n, lambda c: _bind(c, choices, known, width, target) if isinstance(c, Stmt) else c)
     return n
 
 
-def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[Stmt, ...]:
+def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int, target: Target) -> tuple[Stmt, ...]:
     before: list[Stmt] = []
     after: list[Stmt] = []
     while misfits := op.misfits(impl, known, threads):  # each swap may change the layout of the op's own loop
@@ -133,6 +139,7 @@ def _issue(op: Op, impl: Impl, known: dict[Buffer, Any], threads: int) -> tuple[
             after = [*_convert(other, buffer, known, op), *after]
         op = swap(op, buffer, other)
         impl = _swap_layouts(impl, buffer, other)
+    impl = op.settle(impl, known, target, threads)
     asynchronous = impl.completion in ("bytes", "manual")
     done = () if asynchronous else (Complete(op, impl, loc=op.loc),)
     return (*before, Issue(op, impl, loc=op.loc), *done, *after)
@@ -185,10 +192,15 @@ def swap(n: Any, old: Buffer, new: Buffer) -> Any:
 
 
 def _swap_layouts(impl: Impl, old: Buffer, new: Buffer) -> Impl:
-    from dataclasses import replace as changed
-
     move = lambda d: {new if b is old else b: v for b, v in d.items()}  # noqa: E731
     return changed(impl, layouts=move(impl.layouts), proxies=move(impl.proxies))
+
+
+def _settled(choice: Choice, impl: Impl | None) -> Choice:
+    """The choice with the implementation that layouts led to in front."""
+    if impl is None or any(i.name == impl.name for i in choice.impls):
+        return choice
+    return changed(choice, impls=(impl, *choice.impls))
 
 
 def _decision(op: Op, choice: Choice) -> Decision:

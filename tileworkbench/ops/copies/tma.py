@@ -206,9 +206,9 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
             if bar is None:
                 raise InternalError("a tensor load outside a channel", loc=op.loc)
             size = math.prod(box) * near.buffer.dtype.bytes
-            made.append(TmaLoad(place, recipe.name, coords, bar, size, loc=op.loc))
+            made.append(TmaLoad(place, recipe.name, coords, bar, size, hint=ctx.policy, loc=op.loc))
         else:
-            made.append(TmaStore(recipe.name, coords, place, loc=op.loc))
+            made.append(TmaStore(recipe.name, coords, place, hint=ctx.policy, loc=op.loc))
     if not load:
         made.append(CommitGroup("bulk", loc=op.loc))
     return ctx.elect(*made)

@@ -1,0 +1,180 @@
+"""Copies between every two memories, whole and in part, by every instruction; hints are constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileworkbench.ir.instr as I
+import tileworkbench.language as T
+from tileworkbench.ir.kernel import Kernel
+
+from .harness import everywhere, instructions, integers
+
+
+def chosen(kernel: Kernel) -> dict[str, str]:
+    """What the plan says that each operation became."""
+    return {d.op: d.chosen for d in kernel.decisions}
+
+
+def test_shared_to_shared() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((32, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((64, 64), "float16")
+            R = T.alloc_shared((64, 64), "float16")
+            Q = T.alloc_shared((32, 64), "float32")
+            T.copy(A, S)
+            T.copy(S, R)
+            T.copy(S[32:64, 0:64], Q)
+            T.copy(R, B)
+            T.copy(Q, C)
+
+    a = integers(1, (64, 64), "float16")
+    everywhere(kernel, [a], [a, a[32:]])
+
+
+def test_shared_slices() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((64, 64), "float32")
+            T.copy(A[0:32, 0:32], S[32:64, 32:64])
+            T.copy(A[32:64, 0:32], S[0:32, 32:64])
+            T.copy(A[0:32, 32:64], S[32:64, 0:32])
+            T.copy(A[32:64, 32:64], S[0:32, 0:32])
+            T.copy(S, B)
+
+    a = integers(1, (64, 64))
+    everywhere(kernel, [a], np.block([[a[32:, 32:], a[32:, :32]], [a[:32, 32:], a[:32, :32]]]))
+
+
+def test_fragment_slices() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32"), C: T.Tensor((64, 32), "float32")):
+        with T.Kernel(1, threads=128):
+            F = T.alloc_fragment((64, 64), "float32")
+            S = T.alloc_shared((64, 32), "float32")
+            T.copy(A, F)
+            T.fill(F[0:32, 0:64], 3)
+            T.copy(A[0:16, 0:32], F[48:64, 32:64])
+            T.copy(F[0:64, 16:48], S)
+            T.copy(F, B)
+            T.copy(S, C)
+
+    a = integers(1, (64, 64))
+    w = a.copy()
+    w[:32] = 3
+    w[48:, 32:] = a[:16, :32]
+    everywhere(kernel, [a], [w, w[:, 16:48]])
+
+
+def test_mma_roundtrip() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            As = T.alloc_shared((64, 64), "float16")
+            Bs = T.alloc_shared((64, 64), "float16")
+            Cs = T.alloc_shared((64, 64), "float16")
+            Af = T.alloc_fragment((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            out = T.alloc_fragment((64, 64), "float16")
+            T.copy(A, As)
+            T.copy(B, Bs)
+            T.copy(As, Af)
+            T.gemm(Af, Bs, acc, clear_accum=True)
+            T.copy(acc, out)
+            T.copy(out, Cs)
+            T.copy(Cs, C)
+
+    a, b = integers(1, (64, 64), "float16", 4), integers(2, (64, 64), "float16", 4)
+    k = everywhere(kernel, [a, b], a.astype(float) @ b.astype(float))
+    assert chosen(k["sm_80"])["copy(out, Cs)"] == "vector"
+    assert chosen(k["sm_80"])["copy(As, Af)"] == "ldmatrix"
+    assert chosen(k["sm_90a"])["copy(As, Af)"] == "ldmatrix"
+    assert chosen(k["sm_90a"])["copy(out, Cs)"] == "stmatrix"
+
+
+def test_acc_to_shared_cast() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            As = T.alloc_shared((64, 64), "float16")
+            Bs = T.alloc_shared((64, 64), "float16")
+            Cs = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, As)
+            T.copy(B, Bs)
+            T.gemm(As, Bs, acc, clear_accum=True)
+            T.copy(acc, Cs)
+            T.copy(Cs, C)
+
+    a, b = integers(1, (64, 64), "float16", 4), integers(2, (64, 64), "float16", 4)
+    k = everywhere(kernel, [a, b], a.astype(float) @ b.astype(float))
+    assert chosen(k["sm_90a"])["copy(acc, Cs)"] == "stmatrix"
+    assert "`Cs` was written" in instructions(k["sm_90a"], I.Fence)[-1].reason
+    assert len(instructions(k["sm_90a"], I.TmaStore)) == 1
+
+
+def test_bulk_1d() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4096,), "float32"), B: T.Tensor((4096,), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            S = T.alloc_shared((1024,), "float32")
+            T.copy(A[bx * 1024], S)
+            for i in T.Parallel(1024):
+                S[i] = S[i] + 1
+            T.copy(S, B[bx * 1024])
+
+    a = integers(1, (4096,))
+    k = everywhere(kernel, [a], a + 1)
+    assert chosen(k["sm_90a"]) == {"copy(A, S)": "bulk", "copy(S, B)": "bulk"}
+
+
+@pytest.mark.parametrize("ev", (None, "evict_first", "evict_last", "evict_normal"))
+@pytest.mark.parametrize(("pref", "want"), (("tma", I.TmaLoad), ("cp_async", I.CopyAsync), ("sync", I.LoadMem)))
+def test_hints(pref, want, ev):  # type: ignore[no-untyped-def]
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((64, 64), "float16")
+            T.copy(A, S, prefer_instruction=pref, eviction_policy=ev)
+            T.copy(S, B, disable_tma=True, eviction_policy=ev)
+
+    a = integers(1, (64, 64), "float16")
+    k = everywhere(kernel, [a], a, ("sm_90a",))["sm_90a"]
+    found = instructions(k, want)
+    assert found, pref
+    if pref == "tma":
+        assert found[0].hint == ("" if ev in (None, "evict_normal") else ev)
+    if pref == "sync":
+        assert found[0].cache == ("cs" if ev == "evict_first" else "")
+    assert not instructions(k, I.TmaStore)
+
+
+def test_async_store() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((64, 64), "float16")
+            F = T.alloc_fragment((64, 64), "float16")
+            for k in T.serial(2):
+                T.copy(A[k * 32, 0], F[0:32, :])
+                for i, j in T.Parallel(32, 64):
+                    S[i, j] = A[k * 32 + i, j] * 2
+                T.copy(S[0:32, :], B[k * 32, 0])
+
+    a = integers(1, (64, 64), "float16")
+    k = everywhere(kernel, [a], a * 2, ("sm_90a",))
+
+
+def test_ranks() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 3, 32, 2, 64), "float16"), B: T.Tensor((4, 3, 32, 2, 64), "float16")):
+        with T.Kernel(4, 3, 2, threads=64) as (bx, by, bz):
+            S = T.alloc_shared((32, 64), "float16")
+            T.copy(A[bx, by, :, bz, :], S)
+            T.copy(S, B[bx, by, :, bz, :])
+
+    a = integers(1, (4, 3, 32, 2, 64), "float16")
+    everywhere(kernel, [a], a)
