@@ -37,6 +37,7 @@ class Context:
     names: dict[str, int] = field(default_factory=dict)
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
+    in_flight: list[Any] = field(default_factory=list)  # products issued and not yet waited for, oldest first
     flat: set[Var] = field(default_factory=set)  # loop variables that are constants once loops are unrolled
     policy: str = ""  # what the caches are told: evict_first, evict_last or nothing
     uniform: Uniformity | None = None

@@ -20,6 +20,7 @@ from ..ir.stmt import Alloc, For, If, Let, Stmt
 from ..target import Target
 from .plan.trip import Node, Order, is_async, nodes, scheduled, sequential
 
+EQUAL = 1.02  # modelled times that differ by less are the same
 WORTH_IT = 0.95  # a split must take at most this share of the plain trip's modelled time
 
 
@@ -56,9 +57,12 @@ def _loop(loop: For, notes: list[str]) -> list[Stmt]:
         return [loop]
     plain = sequential(nodes(body))
     splits = [s for s in (_split(loop, body, cut) for cut in range(1, len(body))) if s is not None]
-    best = min(splits, key=lambda s: s.order.clocks, default=None)
-    if best is None or best.order.clocks > WORTH_IT * plain.clocks:
+    least = min((s.order.clocks for s in splits), default=plain.clocks)
+    if least > WORTH_IT * plain.clocks:
         return [loop]
+    # Of equals the latest cut: a trip should not end with a wait, because the device compiler moves a wait that nothing
+    # follows up in front of the work that it was meant to overlap with.
+    best = max((s for s in splits if s.order.clocks <= EQUAL * least), key=lambda s: s.cut)
     clocks = f"{best.order.clocks:.0f} of {plain.clocks:.0f} modelled clocks a trip"
     notes.append(f"products overlap with the next trip's work: {clocks}")
     return _emit(loop, body, best)

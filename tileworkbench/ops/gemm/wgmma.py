@@ -141,6 +141,7 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     body: tuple[Stmt, ...] = (product,)
     for var, count in ((ki, steps), (ni, columns), (mi, rows)):
         body = (For(var, ZERO, const(count), ONE, body, "unroll"),)
+    ctx.in_flight.append(op)
     return (WgmmaFence(_touched(op, ctx), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
 
 
@@ -197,7 +198,14 @@ def _piecewise(along: np.ndarray[Any, Any], var: Expr, item: int) -> Expr:
 
 def complete(op: Gemm, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
     """After this the accumulator may be read and the operands overwritten."""
-    return (WaitGroup("wgmma", pending, regs=_touched(op, ctx), loc=op.loc),)
+    still = ctx.in_flight[len(ctx.in_flight) - pending :] if pending else []
+    ctx.in_flight = list(still)
+    busy = {reg.buffer for other in still for reg in _touched(other, ctx)}
+    # Naming every register tile that may be touched keeps the device compiler from moving work that should overlap with
+    # the product behind the wait.
+    held = [made for tile, made in ctx.storage.items() if tile.space == "fragment" and made not in busy]
+    regs = tuple(run(made, 0, made.shape[0]) for made in dict.fromkeys(held))
+    return (WaitGroup("wgmma", pending, regs=regs, loc=op.loc),)
 
 
 def _touched(op: Gemm, ctx: Context) -> tuple[Reg, ...]:
