@@ -15,7 +15,7 @@ from ..ir.kernel import Kernel
 from ..jitkernel import inputs
 from ..jitkernel.kernel import JITKernel
 from ..jitkernel.sizes import cases
-from ..jitkernel.work import Work, work
+from ..jitkernel.work import Work, together, work
 from ..simulate import tile
 from . import truth
 from .bounds import Bound, bound
@@ -103,22 +103,23 @@ def check(
     proven = "reference" if ref is not None else "runs" if machine.means else "meaning"
     found = []
     for sizes in cases(kernel.tile, given):
-        done = work(kernel.tile, sizes)
+        done = together([work(part.tile, sizes) for part in kernel.parts])
         for kind in inputs.KINDS:
             for seed in seeds:
-                found.append(one(kernel.tile, machine, ref, sizes, kind, seed, given, done))
+                found.append(one(kernel, machine, ref, sizes, kind, seed, given, done))
     return Check(tuple(found), proven, machine.text)
 
 
 def one(
-    kernel: Kernel, machine: Machine, ref: Any, sizes: Mapping[Var, int], kind: str, seed: int,
+    compiled: JITKernel, machine: Machine, ref: Any, sizes: Mapping[Var, int], kind: str, seed: int,
     given: Mapping[str, Any], done: Work,
 ) -> Case:  # fmt: skip
     """One call on made inputs, held against its truth; a mistake that the machine reports is a failed case."""
+    kernel = compiled.tile
     args = inputs.make(kernel, sizes, kind, seed, given)
     outputs = inputs.output_places(kernel)
     named = {s.name: n for s, n in sizes.items()}
-    expected, magnitudes = expectation(kernel, ref, args, outputs, machine)
+    expected, magnitudes = expectation(compiled, ref, args, outputs, machine)
     try:
         ran = machine.run(args, outputs, kind)
     except InternalError:
@@ -155,26 +156,27 @@ def never_written(kernel: Kernel, outputs: Sequence[int], ran: Outcome) -> TileE
 
 
 def expectation(
-    kernel: Kernel, ref: Any, args: list[Any], outputs: Sequence[int], machine: Machine
+    compiled: JITKernel, ref: Any, args: list[Any], outputs: Sequence[int], machine: Machine
 ) -> tuple[list[np.ndarray] | None, list[np.ndarray] | None]:
     """The truth, and the truth on absolute values where that makes sense."""
     if ref is not None:
-        values = truth.of_reference(ref, kernel, args, outputs)
+        values = truth.of_reference(ref, compiled.tile, args, outputs)
         try:
-            sizes = truth.of_reference(ref, kernel, [absolute(a) for a in args], outputs)
+            sizes = truth.of_reference(ref, compiled.tile, [absolute(a) for a in args], outputs)
         except Exception:
             sizes = None
         return values, checked_magnitude(values, sizes)
     if machine.means:
         return None, None
-    values = meaning(kernel, args, outputs)
-    return values, checked_magnitude(values, meaning(kernel, [absolute(a) for a in args], outputs))
+    values = meaning(compiled, args, outputs)
+    return values, checked_magnitude(values, meaning(compiled, [absolute(a) for a in args], outputs))
 
 
-def meaning(kernel: Kernel, args: list[Any], outputs: Sequence[int]) -> list[np.ndarray]:
+def meaning(kernel: JITKernel, args: list[Any], outputs: Sequence[int]) -> list[np.ndarray]:
     """What the kernel's text means: the tile machine's outputs on copies of the arguments."""
     copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
-    tile.run(kernel, copies)
+    for part in kernel.parts:
+        tile.run(part.tile, copies)
     return [truth.plain(copies[i]) for i in outputs]
 
 

@@ -13,6 +13,7 @@ from ..ir.kernel import Kernel
 from ..jitkernel.kernel import JITKernel
 from ..jitkernel.sizes import extent
 from ..simulate import thread, tile
+from ..simulate.tile.machine import written_tensors
 from ..target.detect import detect
 
 
@@ -58,9 +59,21 @@ class TileMachine:
         self.kernel = kernel
 
     def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
-        ran = tile.run(self.kernel.tile, args)
-        unwritten = [ran.unwritten.get(self.kernel.tile.params[i].name) for i in outputs]
-        return Outcome([args[i] for i in outputs], [None] * len(outputs), unwritten)
+        runs = [(part.tile, tile.run(part.tile, args)) for part in self.kernel.parts]
+        return Outcome([args[i] for i in outputs], [None] * len(outputs), [holes(runs, place) for place in outputs])
+
+
+def holes(runs: Sequence[tuple[Kernel, tile.Run]], place: int) -> np.ndarray | None:
+    """Elements of a parameter that none of the runs stored to; None where there are none."""
+    left: np.ndarray | None = None
+    for kernel, ran in runs:
+        param = kernel.params[place]
+        if param in written_tensors(kernel):
+            mask = ran.unwritten.get(param.name)
+            if mask is None:
+                return None
+            left = mask if left is None else left & mask
+    return left
 
 
 class ThreadMachine:
@@ -75,16 +88,15 @@ class ThreadMachine:
         self.text = f"thread machine for {kernel.target}"
 
     def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
-        lowered = self.kernel.kernel
-        ran = thread.run(
-            lowered,
-            args,
-            self.SCHEDULES[kind],
-            target=self.kernel.target,
-            blocks=ends_of_grid(self.kernel.tile, args),
-            outputs=tuple(outputs),
-        )
-        return Outcome(list(ran.outputs), [ran.defined[lowered.params[i].name] for i in outputs], [None] * len(outputs))
+        *before, last = self.kernel.parts
+        for part in before:
+            thread.run(part.kernel, args, self.SCHEDULES[kind], target=self.kernel.target, outputs=())
+        ends = ends_of_grid(last.tile, args)
+        # Tensors that earlier parts have written are defined.
+        fresh = () if before else tuple(outputs)
+        ran = thread.run(last.kernel, args, self.SCHEDULES[kind], target=self.kernel.target, blocks=ends, outputs=fresh)
+        computed = [ran.defined.get(last.kernel.params[i].name) if not before else None for i in outputs]
+        return Outcome([args[i] for i in outputs], computed, [None] * len(outputs))
 
 
 def ends_of_grid(kernel: Kernel, args: list[Any]) -> list[tuple[int, ...]]:
@@ -109,5 +121,6 @@ class Card:
         self.text = f"{kernel.target} card"
 
     def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
-        self.kernel.launcher(*args)
+        for part in self.kernel.parts:
+            part.launcher(*args)
         return Outcome([args[i] for i in outputs], [None] * len(outputs), [None] * len(outputs))

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import LaunchError
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
+from ..jitkernel.outputs import workspaces
 
 Reference = Callable[..., Any]
 WRONG_LIBRARY = (TypeError, AttributeError, ValueError)
@@ -19,7 +20,8 @@ WRONG_LIBRARY = (TypeError, AttributeError, ValueError)
 def of_reference(ref: Reference, kernel: Kernel, args: Sequence[Any], outputs: Sequence[int]) -> list[np.ndarray]:
     """The reference's results as float64 (integers as they are). It is called with the inputs in order: NumPy arrays in
     which floats are float64, else torch tensors so, else both in the kernel's own types."""
-    inputs = [a for i, a in enumerate(args) if i not in outputs]
+    made = {*outputs, *workspaces(kernel)}
+    inputs = [a for i, a in enumerate(args) if i not in made]
     results = as_list(called(ref, inputs))
     if len(results) != len(outputs):
         names = ", ".join(kernel.params[i].name for i in outputs)

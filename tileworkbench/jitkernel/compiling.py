@@ -8,12 +8,14 @@ from typing import Any
 
 from ..errors import LanguageError, TileError
 from ..ir.kernel import Kernel
-from ..language.prim import PrimFunc, read
+from ..language.finish import single
+from ..language.prim import PrimFunc, read_all
 from ..options import options
 from ..passes.select import check_ops
 from ..target import Target
 from .kernel import JITKernel
-from .outputs import with_outputs
+from .outputs import with_outputs, workspaces
+from .sequence import LaunchSequence
 from .settings import check_backend, with_settings
 from .timing import Timing
 
@@ -39,8 +41,8 @@ def compile(
         return made[key]
     timing = Timing({"read": getattr(func, "seconds", 0.0)} if isinstance(func, PrimFunc) else {})
     with timing.stage("read"):
-        tile = with_settings(with_outputs(as_kernel(func), out_idx), pass_configs, compile_flags)
-    made[key] = finish(tile, target, timing, func)
+        tiles = [with_settings(with_outputs(t, out_idx), pass_configs, compile_flags) for t in as_kernels(func)]
+    made[key] = finish(tiles, target, timing, func)
     return made[key]
 
 
@@ -50,26 +52,35 @@ def memory_key(out_idx: Any, target: Any, pass_configs: Any, compile_flags: Any)
     return repr((out_idx, str(asked), pass_configs, compile_flags, options.digest()))
 
 
-def finish(tile: Kernel, target: Any, timing: Timing, func: Any = None) -> JITKernel:
-    """The compiled kernel of a tile-level kernel whose settings are in place."""
+def finish(tiles: Sequence[Kernel], target: Any, timing: Timing, func: Any = None) -> JITKernel:
+    """The compiled kernel of tile-level kernels whose settings are in place; several are launched in order."""
     found = Target.of(options.target if target is None else target)
     if found.name == "cpu":
         with timing.stage("passes"):
-            check_ops(tile, found)
-    return JITKernel(tile, found, timing, func if isinstance(func, PrimFunc) else None)
+            for tile in tiles:
+                check_ops(tile, found)
+    text = func if isinstance(func, PrimFunc) else None
+    if len(tiles) == 1 and not workspaces(tiles[0]):
+        return JITKernel(tiles[0], found, timing, text)
+    return LaunchSequence(tiles, found, timing, text)
 
 
-def as_kernel(func: Any) -> Kernel:
-    """The tile-level kernel behind anything that can be compiled."""
+def as_kernels(func: Any) -> tuple[Kernel, ...]:
+    """The tile-level kernels behind anything that can be compiled, in launch order."""
     if isinstance(func, Kernel | PrimFunc) or (callable(func) and hasattr(func, "__code__")):
-        return read(func)
+        return read_all(func)
     if isinstance(func, JITKernel):
-        return func.tile
+        return func.tiles
     raise LanguageError(
         f"{type(func).__name__} {func!r:.60} cannot be compiled",
         rule="a kernel is a T.prim_func, or a function whose parameters are annotated with T.Tensor",
         fix="pass the kernel itself, not its result",
     )
+
+
+def as_kernel(func: Any) -> Kernel:
+    """The only tile-level kernel behind something; LanguageError for a sequence."""
+    return single(as_kernels(func))
 
 
 def par_compile(

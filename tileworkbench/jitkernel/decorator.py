@@ -241,9 +241,11 @@ class JITFunction:
         if kernel is None:
             timing = Timing()
             with timing.stage("read"):
-                tile = eager.elaborate(self.fn, values, outer=self.outer)
-                tile = with_settings(tile, self.settings["pass_configs"], self.settings["compile_flags"])
-            kernel = finish(tile, self._target(), timing)
+                tiles = [
+                    with_settings(tile, self.settings["pass_configs"], self.settings["compile_flags"])
+                    for tile in eager.elaborate_all(self.fn, values, outer=self.outer)
+                ]
+            kernel = finish(tiles, self._target(), timing)
             self._remember(self._kernels, key, kernel)
         return kernel, takes
 

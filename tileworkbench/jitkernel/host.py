@@ -13,6 +13,7 @@ from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..runtime import arrays
 from ..simulate.tile import run
+from .outputs import workspaces
 
 FLOATS_OF_INTS: dict[int, Any] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
@@ -44,8 +45,9 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
 
 def by_name(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by parameter name; outputs may be left out, all of them or none by place."""
-    names = [p.name for p in kernel.params]
-    outputs = {names[i] for i in kernel.outputs}
+    hidden = workspaces(kernel)
+    names = [p.name for i, p in enumerate(kernel.params) if i not in hidden]
+    outputs = {kernel.params[i].name for i in kernel.outputs}
     inputs = [n for n in names if n not in outputs]
     order = names if len(args) > len(inputs) or outputs & named.keys() else inputs
     rule = f"`{kernel.name}` takes {len(inputs)} ({', '.join(inputs)})"
@@ -71,12 +73,7 @@ def by_name(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> di
 
 def as_numpy(param: Buffer, value: Any) -> tuple[np.ndarray, str]:
     """A NumPy view of an array's memory and the library that owns it. What a card would refuse is refused here too."""
-    try:
-        array = arrays.read(value)
-    except LaunchError as error:
-        raise LaunchError(
-            f"{param.name}: {error.found}", rule=error.rule, fix=error.fix or "pass an array", loc=param.loc
-        ) from None
+    array = read(param, value)
     if array.device != arrays.CPU:
         raise LaunchError(
             f"{param.name} is on CUDA device {array.device}",
@@ -94,6 +91,16 @@ def as_numpy(param: Buffer, value: Any) -> tuple[np.ndarray, str]:
             loc=param.loc,
         )
     return torch_view(value), "torch"
+
+
+def read(param: Buffer, value: Any) -> arrays.Array:
+    """What a launch needs of an argument; LaunchError names the parameter of something that is no array."""
+    try:
+        return arrays.read(value)
+    except LaunchError as error:
+        raise LaunchError(
+            f"{param.name}: {error.found}", rule=error.rule, fix=error.fix or "pass an array", loc=param.loc
+        ) from None
 
 
 def torch_view(tensor: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from ..ir.effects import reads
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..simulate.tile.machine import written_tensors
+from .outputs import workspaces
 from .sizes import extent, shape
 
 KINDS = ("integer", "random")
@@ -23,7 +24,8 @@ def output_places(kernel: Kernel) -> tuple[int, ...]:
     if kernel.outputs:
         return kernel.outputs
     written = written_tensors(kernel)
-    return tuple(i for i, p in enumerate(kernel.params) if p in written)
+    hidden = workspaces(kernel)
+    return tuple(i for i, p in enumerate(kernel.params) if p in written and i not in hidden)
 
 
 def make(
@@ -32,11 +34,12 @@ def make(
     """One argument a parameter: small whole numbers (kind "integer") or numbers between -1 and 1 ("random"). Tensors
     that are only written start as zeros; scalars take their value from `given`, else their default, else 1."""
     rng = np.random.default_rng(seed)
-    outputs, read = output_places(kernel), reads(kernel.body)
+    made, read = output_places(kernel), reads(kernel.body)
+    hidden = workspaces(kernel)
     return [
         scalar(kernel, p, given or {})
         if isinstance(p, Var)
-        else tensor(p, sizes, kind if place not in outputs or p in read else "zero", rng)
+        else tensor(p, sizes, kind if place not in hidden and (place not in made or p in read) else "zero", rng)
         for place, p in enumerate(kernel.params)
     ]
 

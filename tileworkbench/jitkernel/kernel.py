@@ -109,6 +109,16 @@ class JITKernel:
     # What was made.
 
     @property
+    def parts(self) -> tuple[JITKernel, ...]:
+        """The launches of a call, in order: this kernel alone, unless it is a sequence."""
+        return (self,)
+
+    @property
+    def tiles(self) -> tuple[Kernel, ...]:
+        """The tile-level kernels that were compiled, in launch order."""
+        return (self.tile,)
+
+    @property
     def kernel(self) -> Kernel:
         """The lowered kernel; for the CPU target the tile-level one, which is what runs there."""
         return self.variant.kernel if self.variant is not None else self.tile

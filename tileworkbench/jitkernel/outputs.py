@@ -30,17 +30,22 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
     return kernel.with_(outputs=places)
 
 
+def workspaces(kernel: Kernel) -> frozenset[int]:
+    """Places of tensors that every call gets anew and nobody sees (T.alloc_global)."""
+    return frozenset(kernel.attrs.get("workspaces", ()))
+
+
 def place(kernel: Kernel, index: Any) -> int:
     """An index of out_idx as a place ≥ 0."""
-    count = len(kernel.params)
+    count = len(kernel.params) - len(workspaces(kernel))
     if isinstance(index, bool) or not isinstance(index, int) or not -count <= index < count:
         raise OptionError(
             f"out_idx has {index!r}, and `{kernel.name}` has {count} parameters",
             rule=f"an index is a whole number from {-count} to {count - 1}",
-            fix=f"parameters: {', '.join(p.name for p in kernel.params)}",
+            fix=f"parameters: {', '.join(p.name for p in kernel.params[:count])}",
             loc=kernel.loc,
         )
-    param = kernel.params[index]
+    param = kernel.params[index % count]
     if not isinstance(param, Buffer):
         raise OptionError(
             f"out_idx {index} is the scalar `{param.name}`", rule="outputs are tensors",

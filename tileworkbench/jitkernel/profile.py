@@ -15,6 +15,7 @@ from ..runtime import benchmark
 from . import bench, inputs, supply
 from .arrays import as_host
 from .closeness import Mismatch, assert_close
+from .outputs import workspaces
 from .sizes import cases
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ class Profiler:
 
     def arguments(self, sizes: Mapping[Var, int]) -> list[Any]:
         """Inputs of small random numbers; arrays on the card where the kernel runs on one."""
+        hidden = workspaces(self.kernel.tile)
         made = inputs.make(self.kernel.tile, sizes, "random", 0, self.given)
-        return made if self.kernel.variant is None else [on_card(a) for a in made]
+        shown = [a for i, a in enumerate(made) if i not in hidden]
+        return shown if self.kernel.variant is None else [on_card(a) for a in shown]
 
     def _on_card(self, args: Sequence[Any], warmup: float, rep: float) -> list[float]:
-        launcher = self.kernel.launcher
+        launcher = self.kernel.launcher if len(self.kernel.parts) == 1 else self.kernel
         launcher(*args)  # raises here what is wrong with the arguments or the machine
         return list(benchmark.bench(lambda: launcher(*args), warmup=warmup, rep=rep).samples)
 
@@ -100,8 +103,8 @@ class Profiler:
 
     def params(self) -> list[Any]:
         """The parameters that a call takes: all but the outputs."""
-        outputs = self.kernel.tile.outputs
-        return [p for place, p in enumerate(self.kernel.params) if place not in outputs]
+        made = {*self.kernel.tile.outputs, *workspaces(self.kernel.tile)}
+        return [p for place, p in enumerate(self.kernel.params) if place not in made]
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """One call of the kernel (or of `func`) on made inputs."""

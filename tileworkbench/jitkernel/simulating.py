@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..errors import LaunchError, OptionError
-from ..ir.evaluate import evaluate
-from ..ir.expr import Buffer, Var
+from ..errors import OptionError
+from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
 from ..options import options
 from ..pipeline import run_passes
@@ -17,6 +14,7 @@ from ..target import Target
 from . import host
 from .compiling import as_kernel
 from .kernel import JITKernel
+from .sequence import filled as complete
 
 LEVELS = ("tile", "thread")
 
@@ -70,23 +68,6 @@ def arguments(kernel: Kernel, args: Any) -> list[Any]:
 
 
 def filled(kernel: Kernel, args: list[Any]) -> list[Any]:
-    """Arguments with arrays for the outputs that were left out."""
-    symbols: dict[Var, int] = {}
-    for param, value in zip(kernel.params, args, strict=True):
-        if isinstance(param, Var):
-            symbols[param] = value
-        elif value is not None:
-            symbols |= {e: n for e, n in zip(param.shape, value.shape, strict=False) if isinstance(e, Var)}
-    return [made(p, symbols) if v is None else v for p, v in zip(kernel.params, args, strict=True)]
-
-
-def made(param: Any, symbols: dict[Var, int]) -> np.ndarray:
-    """Zeros in the shape of an output."""
-    try:
-        shape = tuple(int(evaluate(s, symbols)) if not isinstance(s, int) else s for s in param.shape)
-    except KeyError as missing:
-        raise LaunchError(
-            f"the shape of `{param.name}` depends on {missing}, which no argument gives",
-            rule="symbols are extents of inputs", fix=f"pass {param.name}", loc=param.loc,
-        ) from None  # fmt: skip
-    return np.zeros(shape, param.dtype.numpy)
+    """Arguments with arrays for what was left out."""
+    given = {p.name: v for p, v in zip(kernel.params, args, strict=True) if v is not None}
+    return complete(kernel, given)

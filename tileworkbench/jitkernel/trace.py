@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..ir.kernel import Kernel
 from ..ir.text import show
@@ -42,6 +42,14 @@ class Trace(Sequence[TraceStep]):
         self._steps: list[TraceStep] = []
         for step in steps:
             self._steps.append(TraceStep(step, self._steps[-1] if self._steps else None))
+
+    @classmethod
+    def joined(cls, traces: Iterable[Trace]) -> Trace:
+        """The steps of several kernels in order."""
+        every = list(traces)
+        made = cls(every[0].kernel, ())
+        made._steps = [step for trace in every for step in trace._steps]
+        return made
 
     def __getitem__(self, key: int | slice | str) -> TraceStep | list[TraceStep]:  # type: ignore[override]
         if isinstance(key, str):

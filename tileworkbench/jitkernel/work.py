@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..ir.dtype import DTYPES
 from ..ir.expr import Binary, Call, Var
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
@@ -59,6 +60,18 @@ def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
     worst = min(floats, key=lambda d: d.bits).name if floats else None
     nbytes = sum(math.prod(shape(t, sizes)) * t.dtype.bytes for t in kernel.tensors)
     return Work({k: v for k, v in flops.items() if v}, float(nbytes), depth, worst, roundings)
+
+
+def together(parts: Sequence[Work]) -> Work:
+    """Several launches as one: their sums may run on from one into the next."""
+    flops: dict[str, float] = {}
+    for part in parts:
+        for name, count in part.flops.items():
+            flops[name] = flops.get(name, 0.0) + count
+    accumulators = [p.accumulator for p in parts if p.accumulator is not None]
+    worst = min(accumulators, key=lambda name: DTYPES[name].bits) if accumulators else None
+    total = sum(p.nbytes for p in parts)
+    return Work(flops, total, sum(p.depth for p in parts), worst, sum(p.elementwise for p in parts))
 
 
 def with_trips(body: Any, trips: int, sizes: Mapping[Var, int], kernel: Kernel) -> Iterator[tuple[Node, int]]:

@@ -84,8 +84,8 @@ def single(kernels: tuple[Kernel, ...]) -> Kernel:
     if len(kernels) > 1:
         raise fault(
             f"`{kernels[0].name}` launches {len(kernels)} kernels",
-            "one compiled kernel is one launch; sequences of launches are not built yet",
-            "make a function for each T.Kernel block and call them one after the other",
+            "a single launch is asked for here; tileworkbench.compile takes sequences of launches",
+            "make a function for each T.Kernel block, or compile the whole",
             kernels[0].loc,
         )
     return kernels[0]

@@ -16,10 +16,11 @@ def source_section(kernel: JITKernel) -> Section:
     """The generated text with the user's lines."""
     if kernel.variant is None:
         return Section("cuda", "CUDA", (Text("The CPU target generates no device text."),))
-    source = kernel.variant.source
-    origins = lines_of(source.line_map, kernel)
-    title = "CUDA" if source.dialect == "cuda" else source.dialect.upper()
-    return Section("cuda", title, (Code(LANGUAGES.get(source.dialect, "c"), source.text, origins=origins),))
+    dialect = kernel.variant.source.dialect
+    title = "CUDA" if dialect == "cuda" else dialect.upper()
+    sources = [part.variant.source for part in kernel.parts if part.variant is not None]
+    blocks = [Code(LANGUAGES.get(dialect, "c"), s.text, origins=lines_of(s.line_map, kernel)) for s in sources]
+    return Section("cuda", title, tuple(blocks))
 
 
 def ptx_section(kernel: JITKernel) -> Section:
