@@ -81,3 +81,66 @@ def test_tile_loaded_in_either_branch_and_used_after_it(stages):
     tiles = k.astype(np.int64).reshape(4, 64, 64)
     rows = [tiles[0] + 2 * tiles[3], tiles[0] + tiles[1] + tiles[3]]
     everywhere(kernel, [a, k], np.stack([a.astype(np.int64) @ r.T for r in rows]), NVIDIA)
+
+
+def test_rows_of_a_table_and_a_length_read_at_run_time():
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float16"),
+        KV: T.Tensor((512, 64), "float16"),
+        table: T.Tensor((2, 8), "int32"),
+        lengths: T.Tensor((2,), "int32"),
+        C: T.Tensor((2, 64, 64), "float32"),
+    ):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((64, 64), "float16")
+            kv = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.clear(acc)
+            trips = T.ceildiv(lengths[bx], 64)
+            for s in T.Pipelined(trips, num_stages=2):
+                last = trips - 1 - s
+                start = table[bx, last] * 64
+                T.copy(KV[start : start + 64, :], kv)
+                T.gemm(a, kv, acc, transpose_B=True)
+            T.copy(acc, C[bx, :, :])
+
+    a, kv = integers(6, (64, 64), "float16", 4), integers(7, (512, 64), "float16", 4)
+    table = np.array([[3, 1, 7, 5, 0, 0, 0, 0], [6, 2, 4, 0, 1, 0, 0, 0]], "int32")
+    lengths = np.array([256, 300], "int32")
+    pages = kv.astype(np.int64).reshape(8, 64, 64)
+    sums = [pages[table[b, : -(-lengths[b] // 64)]].sum(0) for b in range(2)]
+    everywhere(kernel, [a, kv, table, lengths], np.stack([a.astype(np.int64) @ s.T for s in sums]))
+
+
+def test_first_row_from_a_variable_that_a_loop_finds():
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float16"),
+        KV: T.Tensor((512, 64), "float16"),
+        starts: T.Tensor((8,), "int32"),
+        C: T.Tensor((2, 64, 64), "float32"),
+    ):
+        with T.Kernel(2, threads=128) as bx:
+            a = T.alloc_shared((64, 64), "float16")
+            kv = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            first = T.alloc_var("int32")
+            first = 1 << 20
+            for i in T.serial(4):
+                first = T.min(first, starts[bx * 4 + i])
+            T.copy(A, a)
+            T.clear(acc)
+            for s in T.Pipelined(3, num_stages=2):
+                T.copy(KV[first + s * 64, 0], kv)
+                T.gemm(a, kv, acc, transpose_B=True)
+            T.copy(acc, C[bx, :, :])
+
+    a, kv = integers(8, (64, 64), "float16", 4), integers(9, (512, 64), "float16", 4)
+    starts = np.array([200, 77, 300, 129, 400, 411, 390, 505], "int32")
+    rows = [kv[f : f + 192].astype(np.int64) for f in (77, 390)]
+    rows[1] = np.pad(rows[1], ((0, 192 - len(rows[1])), (0, 0)))  # rows outside the tensor are 0
+    truth = [a.astype(np.int64) @ r.reshape(3, 64, 64).sum(0).T for r in rows]
+    kernels = everywhere(kernel, [a, kv, starts], np.stack(truth))
+    assert [r.name for r in kernels["sm_90a"].body if hasattr(r, "warps")] == ["load", "compute"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError, LanguageError
+from ..ir.arith import mentions
 from ..ir.evaluate import evaluate, is_index_arithmetic
 from ..ir.expr import Buffer, Const, Expr, Load, Var
 from ..ir.node import Node, children
@@ -146,7 +147,8 @@ def _as_loop(layout: Distribution, dims: tuple[int, ...], nest: Nest) -> Any:
 
 def _vector(nest: Nest, threads: int) -> int:
     """Elements a thread handles in one access: 16 bytes of the widest element type, fewer when threads would idle."""
-    item = max((u.buffer.dtype.bytes for u in (*nest.memory, *nest.uses)), default=4)
+    walked = [u for u in (*nest.memory, *nest.uses) if any(mentions(i, nest.vars) for i in u.indices)]
+    item = max((u.buffer.dtype.bytes for u in walked), default=4)
     widest = max(1, VECTOR_BYTES // item)
     size = math.prod(nest.extents)
     while widest > 1 and (nest.extents[-1] % widest or size < threads * widest):

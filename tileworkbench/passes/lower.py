@@ -9,12 +9,13 @@ from typing import Any
 from ..errors import InternalError
 from ..ir.arith import Facts, substitute
 from ..ir.effects import accesses
-from ..ir.expr import Buffer, Const, Expr, Special, Var, compare, const
+from ..ir.expr import Buffer, Call, Const, Expr, Load, Special, Var, compare, const
 from ..ir.instr import CommitGroup, Elect, Fence, Instr, SetRegs, Sync, WaitGroup
 from ..ir.kernel import Kernel
-from ..ir.node import replace, walk
+from ..ir.node import Node, map_children, replace, walk
+from ..ir.op import Op
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, Store, While
+from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store, While
 from ..ir.uniform import Uniformity, narrower
 from ..ops.context import Context
 from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
@@ -94,6 +95,10 @@ def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:
     return out
 
 
+def _reads(e: Expr) -> bool:
+    return any(isinstance(n, (Load, Call)) for n in walk(e))
+
+
 class _Lowering:
     """Walks one role."""
 
@@ -171,7 +176,8 @@ class _Lowering:
         return replace(s, body=_Lowering(part, s, self.rings.barriers).body(s.body))
 
     def _issue(self, s: Issue) -> tuple[Stmt, ...]:
-        made = s.op.issue(s.impl, self.ctx)
+        pre, op = self._operands(s.op)
+        made = (*pre, *op.issue(s.impl, self.ctx))
         if s.impl.completion in ("group", "manual") and s.impl.engine == "lsu" and not s.impl.detail.get("ring"):
             made = (*made, CommitGroup("copy", loc=s.loc))
         return made if s.pred is None else (If(s.pred, made, loc=s.loc),)
@@ -182,6 +188,22 @@ class _Lowering:
         if s.pending:
             return s.op.complete(s.impl, self.ctx, s.pending)  # type: ignore[call-arg]
         return s.op.complete(s.impl, self.ctx)
+
+    def _operands(self, op: Op) -> tuple[list[Stmt], Op]:
+        """The op with places that are read from memory (a row of a table, say) held in scalars."""
+        pre: list[Stmt] = []
+
+        def held(e: Expr) -> Expr:
+            before, let = self._bound(Let(self.ctx.var("at", e.dtype), e, loc=op.loc))
+            pre.extend((*before, let))
+            return let.var
+
+        def settle(c: Node) -> Node:
+            if not isinstance(c, Region) or not any(map(_reads, c.starts)):
+                return c
+            return replace(c, starts=tuple(held(e) if _reads(e) else e for e in c.starts))
+
+        return pre, map_children(op, settle)
 
     def _channel(self, s: Any) -> tuple[Stmt, ...]:
         own = self._own(s.channel)
@@ -230,6 +252,10 @@ class _Lowering:
         return self.ctx.uniform
 
     def _let(self, s: Let) -> tuple[Stmt, ...]:
+        pre, made = self._bound(s)
+        return (*pre, made)
+
+    def _bound(self, s: Let) -> tuple[list[Stmt], Let]:
         pre, value = self._expression(s.value)
         value = self.ctx.facts.simplify(value) if value.dtype.is_int else value
         if value.dtype.is_int:
@@ -239,7 +265,7 @@ class _Lowering:
             facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
             facts.ranges[s.var], facts.divisors[s.var] = (low, high), self.ctx.facts.divisor(value) or 1
             self.ctx.facts = facts
-        return (*pre, replace(s, value=value))
+        return pre, replace(s, value=value)
 
     def _expression(self, e: Expr) -> tuple[list[Stmt], Expr]:
         scope = thread_scope(self.ctx)

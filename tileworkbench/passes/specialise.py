@@ -14,14 +14,15 @@ from dataclasses import replace as replace_choice
 
 from ..errors import LanguageError, TargetError
 from ..ir.effects import accesses
-from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, map_items, replace, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
-from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, While
+from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
 from ..ops.warpgroup import SetMaxRegisters, WarpGroups
 from ..target import Target
+from .backward_slice import PRIVATE, Slice, is_private_store
 
 GROUP = 4  # warps of a warpgroup
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
@@ -88,9 +89,12 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     if split:
         plan.refusal = plan.refusal or _stray(kernel.body, plan)
     if split and not plan.refusal:
+        alone = Slice(_produce(kernel.body, plan), kernel)
+        plan.refusal = plan.refusal or alone.refusal
+    if split and not plan.refusal:
         moves = target.has("setmaxnreg") and kernel.attrs.get("set_max_nreg", True)
         moves = moves and _compute_registers(warps) is not None
-        producer = _prune(_produce(kernel.body, plan), plan)
+        producer, kernel = alone.own(choices)
         roles = (
             Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps) if moves else None, loc=kernel.loc),
             Role(COMPUTE, 0, warps, consumer, _compute_registers(warps) if moves else None, loc=kernel.loc),
@@ -284,57 +288,12 @@ def _produce(body: tuple[Stmt, ...], plan: Plan) -> tuple[Stmt, ...]:
             out += [Acquire(channel, loc=s.loc), *sites[s].loads, Commit(channel, loc=s.loc)]
         elif isinstance(s, (For, While)):
             inner = _produce(s.body, plan)
-            if any(isinstance(n, Acquire) for n in walk(inner)):
-                if isinstance(s, While) or any(isinstance(n, (Break, Continue)) for n in walk(s.body)):
-                    plan.refusal = "a loop with loads has a run-time end (while, break or continue)"
-                out.append(replace(s, body=inner))
+            ends = isinstance(s, While) or any(isinstance(n, (Break, Continue)) for n in walk(s.body))
+            if ends and any(isinstance(n, Acquire) for n in walk(inner)):
+                plan.refusal = "a loop with loads has a run-time end (while, break or continue)"
+            out.append(replace(s, body=inner))
         elif isinstance(s, If):
-            then, orelse = _produce(s.then, plan), _produce(s.orelse, plan)
-            if any(isinstance(n, Acquire) for n in walk((*then, *orelse))):
-                out.append(replace(s, then=then, orelse=orelse))
-        elif isinstance(s, Let):
+            out.append(replace(s, then=_produce(s.then, plan), orelse=_produce(s.orelse, plan)))
+        elif isinstance(s, Let) or is_private_store(s) or (isinstance(s, Alloc) and s.buffer.space in PRIVATE):
             out.append(s)
     return tuple(out)
-
-
-def _prune(body: tuple[Stmt, ...], plan: Plan) -> tuple[Stmt, ...]:
-    """Drops scalars that no copy needs; refuses scalars that come from tiles."""
-    used: set[Var] = set()
-
-    def need(n: object) -> None:
-        for e in walk(n):  # type: ignore[arg-type]
-            if isinstance(e, Var):
-                used.add(e)
-            elif isinstance(e, Load) and e.buffer.space != "global":
-                plan.refusal = plan.refusal or f"a load depends on `{e.buffer.name}`, which the load role does not have"
-
-    def go(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for s in reversed(stmts):
-            if isinstance(s, Let):
-                if s.var not in used:
-                    continue
-                need(s.value)
-            elif isinstance(s, For):
-                inner = go(s.body)
-                need(s.start), need(s.stop), need(s.step)
-                s = replace(s, body=inner)
-            elif isinstance(s, If):
-                then, orelse = go(s.then), go(s.orelse)
-                need(s.cond)
-                s = replace(s, then=then, orelse=orelse)
-            elif not isinstance(s, (Acquire, Commit, Alloc)):
-                for e in _expressions(s):
-                    need(e)
-            out.append(s)
-        return tuple(reversed(out))
-
-    return go(body)
-
-
-def _expressions(s: Stmt) -> list[Expr]:
-    if isinstance(s, Eval):
-        return [s.value]
-    if isinstance(s, Op):
-        return [e for region in (s.src, s.dst) for e in region.starts]  # type: ignore[attr-defined]
-    return []
