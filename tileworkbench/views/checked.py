@@ -7,18 +7,18 @@ from .blocks import Block, Table, Text
 from .document import Section
 
 PROVEN = {
-    "reference": "is right: equal to the reference",
-    "meaning": "is right: the machine code does what the text means",
-    "runs": "runs: no undefined value and no index out of range; give --check a reference to compare values",
+    "reference": "equal to the reference",
+    "meaning": "the machine code does what the text means",
+    "runs": "no undefined value and no index out of range; with a reference its values would be compared too",
 }
 
 
 def check_text(check: Check) -> str:
-    """A sentence for the card, after the kernel's name."""
-    count = f"on {len(check.cases)} inputs ({check.machine})"
+    """A sentence for the card, after its word."""
     if not check.ok:
-        return f"is wrong: {fault_text(check.worst)}"
-    return f"{PROVEN[check.proven]} {count}, largest error {check.error:.3g}"
+        return fault_text(check.worst)
+    count = f"on {len(check.cases)} inputs ({check.machine})"
+    return f"{PROVEN[check.proven]}, {count}, largest error {check.error:.3g}"
 
 
 def check_section(check: Check) -> Section:

@@ -47,7 +47,7 @@ def verdict(kernel: JITKernel, check: Check | None) -> Verdict:
     """The five-second sentence."""
     words = [machine_words(kernel)]
     if check is not None:
-        words.insert(0, f"{kernel.name} {check_text(check)}.")
+        words.insert(0, f"{check_text(check)}.")
     if check is not None and not check.ok:
         return Verdict("wrong", " ".join(words), "bad")
     if kernel.variant is not None and kernel.variant.binary is None:
