@@ -6,6 +6,7 @@ import importlib.util
 from typing import Any
 
 from ..errors import OptionError, TargetError
+from ..runtime import driver
 from ..target import Target
 from ..target.detect import FoundDevice, detect
 
@@ -48,8 +49,6 @@ def get_persisting_l2_cache_max_size(device_id: int = 0) -> int:
 
 def get_device_attribute(attr: int, device_id: int = 0) -> int:
     """A CUDA device attribute by its number, from the driver."""
-    from ..runtime import driver
-
     return driver.cuda().attribute(device_id, attr)
 
 

@@ -46,7 +46,11 @@ class Namespace(types.ModuleType):
         if below in PAGES or below in INSIDE:
             return importlib.import_module(below)
         if here.rest:
-            return getattr(importlib.import_module(f"tileworkbench.{here.rest}"), name)
+            try:
+                return getattr(importlib.import_module(f"tileworkbench.{here.rest}"), name)
+            except AttributeError:
+                if not here.foreign:
+                    raise
         if here.foreign:
             return Foreign(below, here.foreign)
         close = difflib.get_close_matches(name, here.names, n=1, cutoff=0.6)

@@ -94,6 +94,11 @@ TIRX = at(
 TIRX |= {"PrimFunc": "language.prim:PrimFunc"}
 NVCC = at("compat.device", "get_target_compute_version", "parse_compute_version", "have_fp8", "have_bf16", "have_tma")
 TOOLS = at("compat.plotting", "plot_layout", "plot_fragment_tv") | at("compat.analyzer", "Analyzer", "AnalysisResult")
+INTRINSICS = at("compat.intrinsics", "get_swizzle_layout", "make_mma_swizzle_layout", "get_mma_micro_size")
+INTRINSIC_PATHS = (
+    *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
+    *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics"),
+)
 POLICY = at("language", "GemmWarpPolicy")
 
 PAGES: dict[str, Page] = {
@@ -118,10 +123,12 @@ PAGES: dict[str, Page] = {
             "deprecated": "compat.environment:deprecated",
         }
     ),
-    "tilelang.language": Page(rest="language"),
+    "tilelang.language": Page(at("compat.layouts", "Fragment"), rest="language"),
     "tilelang.language.fp8": Page(at("compat.tirx", "determine_fp8_type", "determine_torch_fp8_type")),
     "tilelang.language.dtypes": Page(
-        {"_TORCH_DTYPE_TO_STR": "compat.tirx:TORCH_NAMES", "dtype": "language.dtypes:dtype"}, rest="language.dtypes"
+        {"_TORCH_DTYPE_TO_STR": "compat.tirx:TORCH_NAMES", "dtype": "language.dtypes:dtype"},
+        rest="language.dtypes",
+        foreign=COMPILER,
     ),
     "tilelang.language.eager": Page(at("language.prim", "PrimFunc", "prim_func"), foreign=COMPILER),
     "tilelang.dtypes": Page(rest="language.dtypes"),
@@ -158,7 +165,7 @@ PAGES: dict[str, Page] = {
     "tilelang.engine.lower": Page(LOWER, foreign=COMPILER),
     "tilelang.engine.param": Page(LOWER),
     "tilelang.engine.callback": Page(HOOKS),
-    "tilelang.env": Page({**CACHE, "env": "compat.environment:env"}, rest="compat.environment"),
+    "tilelang.env": Page({**CACHE, "env": "compat.environment:env"}, rest="compat.environment", foreign=COMPILER),
     "tilelang.cache": Page({**CACHE}, foreign=COMPILER),
     "tilelang.carver": Page({**ARCHS, **TEMPLATES, **HINT, **RASTER, **POLICIES}, foreign=COMPILER),
     "tilelang.carver.arch": Page(ARCH, star=tuple(n for n in ARCH if n not in ("get_arch", "check_sm_version"))),
@@ -189,7 +196,7 @@ PAGES: dict[str, Page] = {
     "tilelang.cuda.language": Page(rest="language"),
     "tilelang.rocm.language": Page(rest="language"),
     "tilelang.cpu.language": Page(rest="language"),
-    "tilelang.cuda.intrinsics": Page(foreign=EMITTERS),
+    **{path: Page(INTRINSICS, foreign=EMITTERS) for path in INTRINSIC_PATHS},
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
     "tilelang.tvm": Page(at("compat.tirx", "DataType"), foreign=TVM),
     "tilelang.tvm.tirx": Page(TIRX, rest="compat.tirx"),

@@ -135,7 +135,7 @@ _latencies: list[tuple[str, float]] = []
 
 def process_func(func: Callable[..., float], name: str | None = None, /, **kwargs: Any) -> None:
     """Calls `func(**kwargs)`, which gives a latency, and remembers it under a name for `regression`."""
-    shown = name or getattr(func, "__module__", "unknown")
+    shown = str(name or getattr(func, "__module__", "unknown"))
     _latencies.append((shown.removeprefix("regression_"), float(func(**kwargs))))
 
 

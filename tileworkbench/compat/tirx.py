@@ -11,6 +11,7 @@ from ..errors import TileError
 from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
 from ..language.dtypes import NAMES, UNBUILT
+from ..target import Target
 from .foreign import Foreign
 
 PrimExpr = expr.Expr
@@ -77,8 +78,6 @@ def any(*conditions: Any) -> Any:
 
 def determine_fp8_type(fp8_format: str = "e4m3") -> Any:
     """The 8-bit float of this machine's cards: AMD's before gfx950 have the FNUZ encodings."""
-    from ..target import Target
-
     fnuz = Target.of("auto").has("fp8_fnuz")
     names = {"e4m3": ("float8_e4m3fn", "float8_e4m3fnuz"), "e5m2": ("float8_e5m2", "float8_e5m2fnuz")}
     if fp8_format not in names:

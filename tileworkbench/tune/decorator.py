@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import LanguageError, OptionError, TileError
@@ -193,8 +194,6 @@ def _plain(config: Mapping[str, Any]) -> bool:
 
 
 def _supplied(settings: Settings, tensors: list[Any]) -> Settings:
-    from dataclasses import replace
-
     return replace(settings, supply_prog=lambda params: tensors)
 
 

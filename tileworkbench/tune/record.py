@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,6 @@ def representable(value: Any) -> bool:
 
 def digest(*parts: Any) -> str:
     """A key over the text of its parts and of this package's version."""
-    from importlib import metadata
-
     try:
         version = metadata.version("tileworkbench")
     except metadata.PackageNotFoundError:
