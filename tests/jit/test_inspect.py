@@ -118,3 +118,14 @@ def test_do_bench_on_the_cpu_target():
     assert 0 < low <= high
     with pytest.raises(OptionError, match="return_mode"):
         profiler.do_bench(return_mode="mode")
+
+
+def test_a_kernel_for_amd_is_read_and_checked_but_not_launched():
+    kernel = tw.compile(gemm(64, 64, 32), out_idx=[-1], target="gfx942")
+    assert any(d.chosen.startswith("mfma") for d in kernel.plan.decisions)
+    assert tw.check(kernel, lambda a, b: a @ b).ok
+    with pytest.raises(MissingDependency, match="gfx942") as caught:
+        kernel(np.zeros((64, 32), "float16"), np.zeros((32, 64), "float16"))
+    assert "cpu" in caught.value.fix
+    with pytest.raises((TargetError, MissingDependency)):
+        kernel.ptx

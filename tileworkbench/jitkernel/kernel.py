@@ -75,6 +75,13 @@ class JITKernel:
     def launcher(self) -> Launcher:
         """The launcher of a kernel for a card; building the general variant is its own decision."""
         variant = self._variant("a launcher")
+        if self.target.dialect != "cuda":
+            raise MissingDependency(
+                f"there is no launcher for {self.target.name}",
+                rule="AMD kernels are built, read and simulated here; launching them is not built yet",
+                fix='run on the CPU with target="cpu", or tileworkbench.simulate(kernel, …, level="thread")',
+                loc=self.tile.loc,
+            )
         if variant.binary is None:
             raise self._missing("no launch")
         return Launcher([(variant.source, variant.binary)], out_idx=self.tile.outputs, general=self._general)
@@ -130,7 +137,12 @@ class JITKernel:
 
     @property
     def ptx(self) -> str:
-        return str(self._binary("PTX").ptx)
+        text = self._binary("PTX").ptx
+        if text is None:
+            raise TargetError(
+                f"{self.target.name} has no PTX", rule="PTX is NVIDIA's", fix="read .source", loc=self.tile.loc
+            )
+        return str(text)
 
     @functools.cached_property
     def sass_lines(self) -> tuple[SassLine, ...]:
