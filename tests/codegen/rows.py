@@ -339,6 +339,11 @@ def stamp(f: Frame, t: Target) -> Rows:
     return [I.Stamp(3, "load", "producer")]
 
 
+@row(I.CallExtern)
+def call_extern(f: Frame, t: Target) -> Rows:
+    return [I.CallExtern("(void)sizeof", (const(1),))]
+
+
 @row(I.RawSource)
 def raw(f: Frame, t: Target) -> Rows:
     return [I.RawSource("int twice = 2 * 21;\n(void)twice;")]

@@ -8,6 +8,7 @@ from ..ir.instr import (
     AtomicMem,
     BulkLoad,
     BulkStore,
+    CallExtern,
     CopyAsync,
     LdsDirect,
     LoadMem,
@@ -45,7 +46,7 @@ def _touched(n: Node, maps: dict[str, Buffer], kernel: Kernel) -> list[tuple[Buf
         if n.map not in maps:
             raise InternalError(f"the kernel has no tensor map {n.map!r}", rule="lowering is complete", loc=n.loc)
         return [(maps[n.map], "r" if isinstance(n, TmaLoad) else "rw" if n.reduce else "w")]
-    if isinstance(n, RawSource):
+    if isinstance(n, RawSource | CallExtern):
         return [*((b, "r") for b in n.reads), *((b, "w") for b in n.writes)]
     if isinstance(n, Stamp) and isinstance(kernel.attrs.get("stamps"), Buffer):
         return [(kernel.attrs["stamps"], "w")]

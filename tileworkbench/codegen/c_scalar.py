@@ -7,6 +7,11 @@ from .functions import Function
 D = "static __device__ __forceinline__"
 
 SHARED_FUNCTIONS: dict[str, Function] = {
+    "tw_any_pointer": Function("""\
+struct tw_any_pointer {
+  void* p;
+  template <typename T> __device__ __forceinline__ operator T*() const { return (T*)p; }
+};"""),
     "tw_bitcast": Function(f"""\
 template <class T, class S> {D} T tw_bitcast(S x) {{
   static_assert(sizeof(T) == sizeof(S), "a bit cast keeps the size");

@@ -7,14 +7,14 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, Load, Var
-from ..ir.instr import CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
+from ..ir.instr import CallExtern, CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
 from ..ir.node import Node, walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
 from .c_family import Printer
 from .dialect import Row
 from .names import comment
-from .scalar import ctype, piece
+from .scalar import ctype, is_soft, piece
 
 _SCHEDULED = (Mma, Wgmma, CopyAsync, TmaLoad)
 
@@ -90,6 +90,19 @@ def _evaluate(p: Printer, s: Eval) -> None:
 
 def _alloc(p: Printer, s: Alloc) -> None:
     p.declare((s.buffer,))
+
+
+def _call_extern(p: Printer, s: CallExtern) -> None:
+    """Addresses of types that the text knows only as bits convert to any pointer that the function wants."""
+    given = []
+    for a in s.args:
+        if isinstance(a, Expr):
+            given.append(p.expr(a))
+        else:
+            place = p.regs(a) if isinstance(a, Reg) else p.pointer(a)
+            given.append(f"{p.use('tw_any_pointer')}{{(void*)({place})}}" if is_soft(a.buffer.dtype) else place)
+    call = f"{s.function}({', '.join(given)});"
+    p.line(f"{p.reg(s.result)} = {call}" if s.result is not None else call)
 
 
 def _raw(p: Printer, s: RawSource) -> None:
@@ -189,6 +202,7 @@ def jump(word: str) -> Row:
 
 ROWS: dict[Any, Row] = {
     Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc,
-    RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory, Break: jump("break"),
+    CallExtern: _call_extern, RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory,
+    Break: jump("break"),
     Continue: jump("continue"), Role: _roles,
 }  # fmt: skip

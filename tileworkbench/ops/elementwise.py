@@ -30,13 +30,14 @@ from ..ir.expr import (
     logical,
     logical_not,
 )
-from ..ir.instr import AtomicMem, LoadMem, StoreMem
+from ..ir.instr import Addr, AtomicMem, CallExtern, LoadMem, Reg, StoreMem
 from ..ir.node import map_children, replace, walk
-from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Stmt, Store, While
+from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ..ir.uniform import rank
 from ..layout import Distribution
 from . import intrinsics, private
 from .context import Context, run
+from .extern import ExternCall
 from .loops import Nest, Use, require_fit
 
 TRUE = const(True)
@@ -129,6 +130,8 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return (replace(s, parts=tuple(expression(p, scope) if isinstance(p, Expr) else p for p in s.parts)),)
     if isinstance(s, Assert):
         return (replace(s, cond=expression(s.cond, scope)),)
+    if isinstance(s, ExternCall):
+        return _extern(s, scope)
     if hasattr(s, "element_access"):
         return _atomic(s, scope)
     raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
@@ -330,6 +333,41 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
             s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, order, where, loc=s.loc
         ),
     )
+
+
+def _extern(s: ExternCall, scope: Scope) -> tuple[Stmt, ...]:
+    """A call by each thread; where elements have replicas, by the first one only."""
+    ctx = scope.ctx
+    args = tuple(expression(a, scope) if isinstance(a, Expr) else _address(a, s, scope) for a in s.args)
+    result = run(ctx.reg(s.result)) if s.result is not None else None
+    named = [(a.buffer, m) for a, m in zip(s.args, s.modes, strict=True) if isinstance(a, Region)]
+    reads = tuple(b for b, m in named if "r" in m and b.space == "global")
+    writes = tuple(b for b, m in named if "w" in m and b.space == "global")
+    made: Stmt = CallExtern(s.function, args, result, reads, writes, loc=s.loc)
+    always = isinstance(scope.side, Const) and scope.side.value
+    return (made,) if always or result is not None else (If(scope.side, (made,), loc=s.loc),)
+
+
+def _address(region: Region, s: ExternCall, scope: Scope) -> Addr | Reg:
+    buffer = region.buffer
+    if buffer.space in ("global", "shared"):
+        return scope.ctx.address(buffer, _coords(region.starts, scope))
+    if buffer.space == "fragment":
+        raise LanguageError(
+            f"T.call_extern is given the address of the fragment `{buffer.name}`",
+            rule="a fragment is spread over the registers of many threads",
+            fix="copy it to a shared tile, or use T.alloc_local",
+            loc=s.loc,
+        )
+    index = register_index(buffer, region.starts, scope)
+    if not private.settled(index, scope.ctx.flat):
+        raise LanguageError(
+            f"T.call_extern is given the address of `{buffer.name}` at a place known only at run time",
+            rule="private arrays live in registers, which are numbered while compiling",
+            fix="give the whole array",
+            loc=s.loc,
+        )
+    return run(scope.ctx.reg(buffer), index)
 
 
 def emit_simt(s: Stmt, ctx: Context) -> tuple[Stmt, ...]:

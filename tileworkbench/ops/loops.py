@@ -87,7 +87,7 @@ def _uses(n: Any, inner: tuple[For, ...]) -> Iterator[Use]:
         return
     if isinstance(n, Load):
         yield Use(n.buffer, n.indices, False, inner)
-    elif isinstance(n, Store) or hasattr(n, "element_access"):
+    elif isinstance(n, Store) or (hasattr(n, "element_access") and hasattr(n, "buffer")):
         yield Use(n.buffer, n.indices, True, inner)
     deeper = (*inner, n) if isinstance(n, For) else inner
     if isinstance(n, Node) and not isinstance(n, Buffer):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import barriers, control, copies, lanes, matrix, memory
 from .barriers import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, Fence, Sync
-from .control import Elect, GridDep, Prefetch, RawSource, SchedHint, SetRegs, Stamp, Trap
+from .control import CallExtern, Elect, GridDep, Prefetch, RawSource, SchedHint, SetRegs, Stamp, Trap
 from .copies import BulkLoad, BulkStore, CommitGroup, CopyAsync, LdsDirect, TmaLoad, TmaStore, WaitGroup
 from .lanes import Shuffle, Vote
 from .matrix import Mma, Wgmma, WgmmaFence
@@ -26,6 +26,7 @@ __all__ = [
     "BarWait",
     "BulkLoad",
     "BulkStore",
+    "CallExtern",
     "CommitGroup",
     "CopyAsync",
     "CopyAsyncArrive",

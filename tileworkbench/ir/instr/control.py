@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ..expr import Buffer
 from ..node import node
 from ..stmt import Stmt
-from .operands import Instr
+from .operands import Instr, Reg
 
 
 @node
@@ -67,6 +67,19 @@ class Stamp(Instr):
     lane: int
     stage: str
     role: str
+
+
+@node
+class CallExtern(Instr):
+    """`result = function(*args)` of a function that stands in the kernel's own source text: values, addresses in
+    memory, and registers (their address). The simulator refuses it. `reads` and `writes`: tensors reached through
+    addresses."""
+
+    function: str
+    args: tuple[Any, ...]  # Expr, Addr or Reg
+    result: Reg | None = None
+    reads: tuple[Buffer, ...] = ()
+    writes: tuple[Buffer, ...] = ()
 
 
 @node

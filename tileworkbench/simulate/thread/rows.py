@@ -40,4 +40,5 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.Stamp: (PLAIN, waits.nothing),
     i.Trap: (PLAIN, waits.trap),
     i.RawSource: (PLAIN, waits.raw_source),
+    i.CallExtern: (PLAIN, waits.raw_source),
 }

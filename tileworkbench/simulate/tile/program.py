@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, Loc
+from ...errors import InternalError, Loc, SimulationError
 from ...ir.expr import Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.op import Op
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ...ops.atomic import AtomicElement
+from ...ops.extern import ExternCall
 from ...ops.parallel import Parallel
 from . import atomic, control, intrinsics, roles, statement, taint
 from .control import Body, Step, sequence
@@ -139,6 +140,13 @@ class Program:
             return Step(roles.compile_named_barrier(s.value, self), True, False, s)
         if isinstance(s, Op):
             return self._operation_step(s, depth)
+        if isinstance(s, ExternCall):
+            raise SimulationError(
+                f"T.call_extern of `{s.function}`",
+                rule="the CPU target has no meaning for device functions in source text",
+                fix="run it on a GPU, or write the function as a T.macro",
+                loc=s.loc,
+            )
         plain = _PLAIN.get(type(s))
         if plain is None:
             raise InternalError(f"{type(s).__name__} has no meaning on the tile machine", loc=s.loc)

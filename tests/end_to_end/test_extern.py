@@ -1,0 +1,96 @@
+"""Device functions that a kernel brings as source text: called on CUDA, refused with the line on the machines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tileworkbench.codegen.emit import emit
+from tileworkbench.errors import LanguageError, SimulationError
+from tileworkbench.runtime import nvrtc
+from tileworkbench.simulate import thread, tile
+from tileworkbench.target import Target
+
+from .harness import NVIDIA, lowered
+
+pytest.importorskip("cuda.bindings", reason="NVRTC is not installed")
+
+SOURCE = """
+__device__ __forceinline__ float twice(float x) { return 2.0f * x; }
+__device__ __forceinline__ void put(float* to, const float* from, int n) {
+  for (int i = 0; i < n; ++i) to[i] = from[i];
+}
+__device__ __forceinline__ void bits(unsigned short* to, const unsigned short* from) { *to = *from; }
+"""
+
+
+def test_source_and_calls() -> None:
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((128,), "float32"),
+        H: T.Tensor((128,), "float16"),
+        B: T.Tensor((128,), "float32"),
+        G: T.Tensor((128,), "float16"),
+    ):
+        with T.Kernel(1, threads=128):
+            T.import_source(SOURCE)
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((128,), "float32")
+            L = T.alloc_local((2,), "float32")
+            L[0] = T.call_extern("float32", "twice", A[tx])
+            T.call_extern("handle", "put", T.access_ptr(S[127 - tx], "w"), T.access_ptr(L[0], "r"), 1)
+            T.call_extern("handle", "bits", T.access_ptr(G[tx], "w"), T.access_ptr(H[tx], "r"))
+            B[tx] = S[tx]
+
+    for t in NVIDIA:
+        k = lowered(kernel, t)
+        src = emit(k, Target.of(t))
+        assert nvrtc.build(src).code
+        assert "__syncthreads" in src.text
+
+    with pytest.raises(SimulationError, match="twice") as error:
+        tile.run(
+            kernel.kernel,
+            [
+                np.zeros(128, np.float32),
+                np.zeros(128, np.float16),
+                np.zeros(128, np.float32),
+                np.zeros(128, np.float16),
+            ],
+        )
+    assert error.value.loc is not None
+    with pytest.raises(SimulationError, match="foreign") as error:
+        thread.run(
+            k,
+            [
+                np.zeros(128, np.float32),
+                np.zeros(128, np.float16),
+                np.zeros(128, np.float32),
+                np.zeros(128, np.float16),
+            ],
+            target=Target.of("sm_90a"),
+        )
+
+
+def test_in_parallel() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=64, prelude=SOURCE):
+            for i in T.Parallel(128):
+                B[i] = T.call_extern("float32", "twice", A[i]) + 1.0
+
+    for t in NVIDIA:
+        assert nvrtc.build(emit(lowered(kernel, t), Target.of(t))).code
+
+
+def test_fragment_pointer() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=64, prelude=SOURCE):
+            F = T.alloc_fragment((128,), "float32")
+            T.copy(A, F)
+            T.call_extern("void", "put", F, F, 1)
+
+    with pytest.raises(LanguageError, match="fragment"):
+        lowered(kernel, "sm_80")

@@ -1,0 +1,51 @@
+"""T.call_extern: device functions whose source the kernel brings with it (T.import_source, or T.Kernel's prelude)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..ir.expr import Buffer, Expr, Load, as_expr
+from ..ir.stmt import ZERO, Alloc, Region
+from ..ops.extern import ExternCall
+from .builder import require
+from .dtypes import as_dtype
+from .faults import fault
+from .pointers import Pointer
+
+_VOID = ("void", "handle", "")
+
+
+def call_extern(dtype: Any, func_name: str, *args: Any) -> Expr | None:
+    """Calls a device function by name; its value as `dtype`, nothing for "void" and "handle". Arguments are numbers,
+    expressions, T.access_ptr(...), buffers (their first element) and slices."""
+    builder = require("T.call_extern")
+    if not isinstance(func_name, str) or not re.fullmatch(r"[A-Za-z_][\w:<>, ]*", func_name):
+        raise fault(f"T.call_extern of {func_name!r}", "the function is given by name", 'T.call_extern("void", "f", x)')
+    loc = builder.here
+    given = [_argument(a) for a in args]
+    result = None
+    if dtype is not None and str(dtype) not in _VOID:
+        result = Buffer(builder.unique("result"), (1,), as_dtype(dtype), "var", loc=loc)
+        builder.emit(Alloc(result, loc=loc))
+        builder.define(result)
+    builder.emit(ExternCall(func_name, tuple(a for a, _ in given), tuple(m for _, m in given), result, loc=loc))
+    return Load(result, (ZERO,), loc=loc) if result is not None else None
+
+
+call_pure_extern = call_extern
+
+
+def _argument(value: Any) -> tuple[Expr | Region, str]:
+    if isinstance(value, Pointer):
+        return Region(value.buffer, value.indices, tuple(1 for _ in value.indices)), value.access
+    if isinstance(value, Region):
+        return value, "rw"
+    if isinstance(value, Buffer):
+        if value.space == "var":
+            return Load(value, (ZERO,)), ""
+        return Region(value, tuple(ZERO for _ in value.shape), tuple(value.shape)), "rw"
+    if isinstance(value, str):
+        rule = "arguments are values and pointers"
+        raise fault(f"T.call_extern with the text {value!r}", rule, "put it into the source")
+    return as_expr(value), ""
