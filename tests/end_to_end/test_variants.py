@@ -45,3 +45,37 @@ def test_the_fast_variant_says_what_it_assumes() -> None:
     kernel = columns_kernel()
     general = emit(run_passes(kernel.with_(attrs={**kernel.attrs, "variant": "general"}), goal), goal)
     assert not general.facts
+
+
+def test_offsets_of_large_tensors_have_64_bits() -> None:
+    """2^32 elements: an int32 offset would wrap in the upper half."""
+    goal = Target.of("sm_90a")
+    text = emit(run_passes(kernels.add_1d(2**32, dtype="float16").kernel, goal), goal).text
+    assert "(long long)" in text
+    assert "(long long)" not in emit(run_passes(kernels.add_1d(2**20).kernel, goal), goal).text
+
+
+def test_the_fast_variant_fits_32_bits_and_says_so() -> None:
+    goal = Target.of("sm_90a")
+    kernel = kernels.add_1d(T.dynamic("n")).kernel
+    fast = emit(run_passes(kernel, goal), goal)
+    assert sum("fewer than 2^31 elements" in fact.text for fact in fast.facts) == 3
+    assert "(long long)" not in fast.text
+    general = emit(run_passes(kernel.with_(attrs={**kernel.attrs, "variant": "general"}), goal), goal)
+    assert "(long long)" in general.text
+
+
+@pytest.mark.gpu
+def test_large_tensors_on_a_card() -> None:
+    torch = pytest.importorskip("torch")
+    from tileworkbench.runtime import nvrtc
+    from tileworkbench.runtime.launch import Launcher
+
+    n = 2**31 + 2**20 + 3
+    goal = Target.of("sm_90a")
+    source = emit(run_passes(kernels.add_1d(n, block=1024, dtype="int8").kernel, goal), goal)
+    a = torch.randint(-50, 50, (n,), dtype=torch.int8, device="cuda")
+    b = torch.randint(-50, 50, (n,), dtype=torch.int8, device="cuda")
+    c = torch.full((n,), 111, dtype=torch.int8, device="cuda")
+    Launcher([(source, nvrtc.build(source))])(a, b, c)
+    assert torch.equal(c, a + b)

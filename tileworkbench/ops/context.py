@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,13 +10,31 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.arith import Facts
-from ..ir.dtype import INT32, DType
-from ..ir.expr import Buffer, Expr, Special, Value, Var, as_expr, compare, const, logical
+from ..ir.dtype import INT32, INT64, DType
+from ..ir.expr import (
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    Select,
+    Special,
+    Value,
+    Var,
+    as_expr,
+    binary,
+    cast,
+    compare,
+    const,
+    logical,
+    select,
+)
 from ..ir.instr import Addr, Bar, Elect, Reg
 from ..ir.kernel import Assumed, TmaMap
 from ..ir.stmt import ZERO, Stmt
 from ..ir.uniform import Uniformity
 from ..target import Target
+
+INT32_LIMIT = 2**31
 
 
 @dataclass
@@ -37,6 +56,7 @@ class Context:
     names: dict[str, int] = field(default_factory=dict)
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
+    wide: frozenset[Buffer] = frozenset()  # tensors whose offsets need 64 bits
     in_flight: list[Any] = field(default_factory=list)  # products issued and not yet waited for, oldest first
     flat: set[Var] = field(default_factory=set)  # loop variables that are constants once loops are unrolled
     policy: str = ""  # what the caches are told: evict_first, evict_last or nothing
@@ -113,10 +133,20 @@ class Context:
         """Where an element of a shared tile (of its current version) or of a global tensor lies."""
         coords = tuple(as_expr(c) for c in coords)
         if buffer.space == "global":
+            if buffer in self.wide:
+                coords = tuple(cast(self.facts.simplify(c), INT64) for c in coords)
             return Addr(buffer, self.facts.simplify(global_offset(buffer, coords)))
         layout = self.layouts[buffer]
         offset = as_expr(layout.offset(*coords)) + self.version.get(buffer, ZERO) * layout.size
         return Addr(self.shared(buffer), self.facts.simplify(offset))
+
+    def coordinate(self, e: Expr) -> Expr:
+        """An index, simplified; worked out in 64 bits where 32 may not hold it."""
+        made = self.facts.simplify(e)
+        high = self.facts.range(made)[1]
+        if high < INT32_LIMIT or (math.isinf(high) and not self.wide):
+            return made
+        return widened(made)
 
     def inside(self, buffer: Buffer, coords: tuple[Expr, ...]) -> Expr:
         """The condition that `coords` lie in the buffer, without the parts that are surely so."""
@@ -129,6 +159,17 @@ class Context:
     def elect(self, *body: Stmt) -> tuple[Stmt, ...]:
         """`body` by one thread of the role."""
         return body if self.single else (Elect("role", tuple(body)),)
+
+
+def widened(e: Expr) -> Expr:
+    """An int32 expression with 64-bit arithmetic: its variables are converted, not its result."""
+    if isinstance(e, Const):
+        return const(e.value, INT64)
+    if isinstance(e, Binary) and e.dtype is INT32:
+        return binary(e.op, widened(e.a), widened(e.b))
+    if isinstance(e, Select) and e.dtype is INT32:
+        return select(e.cond, widened(e.a), widened(e.b))
+    return cast(e, INT64)
 
 
 def global_offset(buffer: Buffer, coords: tuple[Expr, ...]) -> Expr:

@@ -191,7 +191,7 @@ def loop_kind(s: For, walks_registers: bool = False) -> str:
 
 
 def _coords(indices: tuple[Expr, ...], scope: Scope) -> tuple[Expr, ...]:
-    return tuple(scope.ctx.facts.simplify(expression(i, scope)) for i in indices)
+    return tuple(scope.ctx.coordinate(expression(i, scope)) for i in indices)
 
 
 def register_index(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Expr:

@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from ..ir.arith import Facts
-from ..ir.expr import Const, Expr, Var, compare
+from ..ir.expr import Buffer, Const, Expr, Var, compare
 from ..ir.kernel import Assumed, Kernel
 from ..ir.node import walk
 from ..ir.stmt import For
 from ..target import Target
 
 POINTER_ALIGNMENT = 16  # bytes
+INT32_SPAN = 2**31
 
 
 def kernel_facts(kernel: Kernel, target: Target, *, warps: int = 0) -> Facts:
@@ -72,7 +73,25 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
                         f"{symbol.name} is a multiple of {run} (rows of `{tensor.name}` start at multiples of 16 bytes)"
                     )
                     found.setdefault((symbol, run), Assumed(compare("eq", symbol % run, 0), text))
+        span = _span(tensor)
+        if not isinstance(span, int):
+            fits = compare("lt", span, INT32_SPAN)
+            found[(tensor.name, 0)] = Assumed(fits, f"`{tensor.name}` has fewer than 2^31 elements")
     return kernel.with_(assumed=(*kernel.assumed, *found.values()))
+
+
+def wide_tensors(kernel: Kernel) -> frozenset[Buffer]:
+    """Tensors whose element offsets need 64 bits: large ones, and in the general variant all of run-time size."""
+    general = kernel.attrs.get("variant", "fast") != "fast"
+    spans = {t: _span(t) for t in kernel.tensors}
+    return frozenset(t for t, n in spans.items() if (n >= INT32_SPAN if isinstance(n, int) else general))
+
+
+def _span(tensor: Buffer) -> Any:
+    """Elements from the first to the last of a tensor, both counted."""
+    if tensor.strides is None:
+        return math.prod(tensor.shape)
+    return sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.strides, strict=True)) + 1
 
 
 def inside_loop(facts: Facts, loop: For) -> Facts:

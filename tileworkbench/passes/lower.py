@@ -21,7 +21,7 @@ from ..ops.context import Context
 from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
 from ..ops.private import constant_trips
 from ..target import Target
-from .facts import kernel_facts
+from .facts import kernel_facts, wide_tensors
 from .place_sync import own_ring
 from .rings import Rings, barrier_buffers, barrier_inits, own_inits
 
@@ -48,7 +48,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         ctx = Context(
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
             storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
-            block_threads=kernel.launch_threads, present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
+            wide=wide_tensors(kernel), block_threads=kernel.launch_threads, present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created

@@ -69,7 +69,7 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         ctx.facts = ctx.facts.with_range(digit, 0, n - 1)
     indices: tuple[Value, ...] = (*digits, 0) if has_lane else digits
     coords = tuple(ctx.facts.simplify(as_expr(c)) for c in loop.coordinate(ctx.thread, indices))
-    src = tuple(ctx.facts.simplify(i) for i in at(op.src, coords))  # type: ignore[arg-type]
+    src = tuple(ctx.coordinate(i) for i in at(op.src, coords))  # type: ignore[arg-type]
     dst = at(op.dst, coords)  # type: ignore[arg-type]
     inside = ctx.inside(op.src.buffer, src)
     nbytes = impl.detail["bytes"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_BOX = 256
 MAX_RANK = 5
+MAX_COORDINATE = 2**31
 NAME = "tma"
 
 
@@ -68,6 +69,8 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
         return "the box is not known while compiling"
     if tuple(extent(far.extents[d]) for d in walked(far)) != tuple(extent(near.extents[d]) for d in walked(near)):
         return "the box has another shape than the tile"
+    if any(isinstance(extent(n), int) and extent(n) >= MAX_COORDINATE for n in far.buffer.shape):
+        return f"`{far.buffer.name}` has more elements along a dimension than a 32-bit coordinate reaches"
     strides = far.buffer.strides or row_major_strides(far.buffer.shape)
     if extent(strides[-1]) != 1:
         return f"the last dimension of `{far.buffer.name}` is not contiguous"
