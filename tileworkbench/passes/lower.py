@@ -48,7 +48,8 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         ctx = Context(
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
             storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
-            wide=wide_tensors(kernel), block_threads=kernel.launch_threads, present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
+            wide=wide_tensors(kernel), block_threads=kernel.launch_threads,
+            present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created

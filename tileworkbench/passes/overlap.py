@@ -3,8 +3,8 @@
 When a trip issues two asynchronous products or more, the statements before some cut (stage 0) can run one trip ahead of
 those after it (stage 1): the steady trip then holds stage 1 of trip i and stage 0 of trip i + 1, whose products and
 ordinary work are independent and run side by side. Every cut is tried, the trip's order is found by the list scheduler
-of `plan/trip.py`, and the best one is taken when the model says that it pays. Tiles have one version, so whatever stage 1
-still reads is overwritten only after it: those are edges like all others.
+of `plan/trip.py`, and the best one is taken when the model says that it pays. Tiles have one version, so whatever stage
+1 still reads is overwritten only after it: those are edges like all others.
 """
 
 from __future__ import annotations
