@@ -62,6 +62,7 @@ class Context:
     policy: str = ""  # what the caches are told: evict_first, evict_last or nothing
     uniform: Uniformity | None = None
     flow: str = "block"  # the widest scope whose threads all come here
+    repeats: bool = False  # inside a loop: what is emitted may run again
     block_threads: int = 0  # threads of the whole block
     own_reads: frozenset[Buffer] = frozenset()  # global tensors that the kernel reads as well as writes
     present: int = 0  # threads of this role that exist

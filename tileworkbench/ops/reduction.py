@@ -158,8 +158,9 @@ class Reduction:
                 body = (For(var, ZERO, const(mode.extent), ONE, body, "unroll"),)
             return (Store(acc, (d,), identity(self.kind, acc.dtype)), *body)
 
+        again = (Sync("role", reason="earlier partial results have been read"),) if ctx.repeats else ()
         return (
-            Sync("role", reason="earlier partial results have been read"),
+            *again,
             *self._each(lambda d: (StoreMem(Addr(scratch, d * threads + ctx.thread), run(acc, d)),)),
             Sync("role", reason="partial results of all warps are there"),
             *self._each(gather),

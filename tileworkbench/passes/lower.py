@@ -100,16 +100,29 @@ def _reads(e: Expr) -> bool:
     return any(isinstance(n, (Load, Call)) for n in walk(e))
 
 
+def _proxies(role: Role) -> tuple[set[Buffer], set[Buffer]]:
+    """Tiles that the role reads through the asynchronous proxy, and those that it touches by ordinary accesses."""
+    quick: set[Buffer] = set()
+    plain: set[Buffer] = set()
+    for s in walk(role.body):
+        if isinstance(s, Issue):
+            for a in accesses(s):
+                through = s.impl.proxies.get(a.buffer, "generic")
+                if through == "async" and a.reads:
+                    quick.add(a.buffer)
+                elif through == "generic":
+                    plain.add(a.buffer)
+        elif isinstance(s, (Load, Store)):
+            plain.add(s.buffer)
+    return quick, plain
+
+
 class _Lowering:
     """Walks one role."""
 
     def __init__(self, ctx: Context, role: Role, barriers: dict[tuple[str, str], Buffer]) -> None:
         self.ctx, self._role = ctx, role
-        issued = [n for n in walk(role.body) if isinstance(n, Issue)]
-        async_read = {
-            a.buffer for s in issued for a in s.op.effects() if a.reads and s.impl.proxies.get(a.buffer) == "async"
-        }  # fmt: skip
-        self.rings = Rings(ctx, barriers, async_read)
+        self.rings = Rings(ctx, barriers, *_proxies(role))
 
     def role(self) -> Role:
         loads_only = self._role.name == "load"
@@ -130,6 +143,13 @@ class _Lowering:
             out += self.statement(s)
         self.ctx.version, self.ctx.facts = version, facts
         return tuple(out)
+
+    def _repeated(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A loop's body."""
+        outer, self.ctx.repeats = self.ctx.repeats, True
+        made = self.body(body)
+        self.ctx.repeats = outer
+        return made
 
     def statement(self, s: Stmt) -> tuple[Stmt, ...]:
         if isinstance(s, Issue):
@@ -155,7 +175,7 @@ class _Lowering:
         if isinstance(s, While):
             pre, cond = self._expression(s.cond)
             flow = self._narrow((s.cond,), s.body)
-            body = self.body(s.body)
+            body = self._repeated(s.body)
             self.ctx.flow = flow
             return (while_loop(s, pre, cond, body),)
         if isinstance(s, Let):
@@ -233,7 +253,7 @@ class _Lowering:
             self.ctx.flat.add(s.var)
         facts, flow = self.ctx.facts, self._narrow((s.start, s.stop, s.step), s.body)
         self.ctx.facts = facts.with_loop(s.var, start, stop, step)
-        body = self.body(s.body)
+        body = self._repeated(s.body)
         self.ctx.facts, self.ctx.flow = facts, flow
         return (*pre, replace(loop, body=body, kind=kind))
 

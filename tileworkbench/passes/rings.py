@@ -18,10 +18,11 @@ from ..ops.context import Context
 
 @dataclass
 class Cursor:
-    """One role's place in a ring: registers (index, round)."""
+    """One role's place in a ring: registers (index, round). Only barriers need the round."""
 
     registers: Buffer
     depth: int
+    rounds: bool = True
 
     @property
     def index(self) -> Expr:
@@ -32,26 +33,27 @@ class Cursor:
         return Load(self.registers, (ONE,))
 
     def start(self) -> tuple[Stmt, ...]:
-        return tuple(Store(self.registers, (const(i),), ZERO) for i in range(2))
+        used = [0] * (self.depth > 1) + [1] * self.rounds
+        return tuple(Store(self.registers, (const(i),), ZERO) for i in used)
 
     def step(self) -> tuple[Stmt, ...]:
         if self.depth == 1:
-            return (Store(self.registers, (ONE,), self.round + 1),)
+            return (Store(self.registers, (ONE,), self.round + 1),) if self.rounds else ()
         wraps = compare("eq", self.index, self.depth - 1)
-        return (
-            Store(self.registers, (ONE,), select(wraps, self.round + 1, self.round)),
-            Store(self.registers, (ZERO,), select(wraps, 0, self.index + 1)),
-        )
+        index = Store(self.registers, (ZERO,), select(wraps, 0, self.index + 1))
+        if not self.rounds:
+            return (index,)
+        return (Store(self.registers, (ONE,), select(wraps, self.round + 1, self.round)), index)
 
 
 class Rings:
     """Barriers and cursors of all channels of a kernel, as one role sees them. `async_read`: tiles that this role reads
-    through the asynchronous proxy."""
+    through the asynchronous proxy; `plain`: tiles that its lanes touch themselves."""
 
     def __init__(
-        self, ctx: Context, barriers: dict[tuple[str, str], Buffer], async_read: Set[Buffer] = frozenset()
+        self, ctx: Context, barriers: dict[tuple[str, str], Buffer], async_read: Set[Buffer], plain: Set[Buffer]
     ) -> None:
-        self.ctx, self.barriers, self.async_read = ctx, barriers, async_read
+        self.ctx, self.barriers, self.async_read, self.plain = ctx, barriers, async_read, plain
         self.cursors: dict[tuple[Channel, str], Cursor] = {}
         self.held: dict[Channel, Expr] = {}
 
@@ -59,7 +61,7 @@ class Rings:
         key = (channel, side)
         if key not in self.cursors:
             registers = self.ctx.registers(f"{channel.name}_{side}", 2, INT32)
-            self.cursors[key] = Cursor(registers, channel.depth)
+            self.cursors[key] = Cursor(registers, channel.depth, channel.completion == "bytes")
         return self.cursors[key]
 
     def start(self) -> tuple[Stmt, ...]:
@@ -125,6 +127,8 @@ class Rings:
             return ()
         empty = Bar(self.barrier(s.channel, "empty"), self.held[s.channel])
         arrive = BarArrive(empty, reason=f"this warp is done with {s.channel.name}", loc=s.loc)
+        if self.plain.isdisjoint(s.channel.buffers):
+            return (Elect("warp", (arrive,)),)  # a warp waits for its products as one
         return (Sync("warp", reason=f"all lanes are done with {s.channel.name}", loc=s.loc), Elect("warp", (arrive,)))
 
 
