@@ -12,11 +12,14 @@ from tileworkbench.ir.check import check
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.pipeline import Step, run_passes
 from tileworkbench.simulate import thread, tile
-from tileworkbench.target import Target
+from tileworkbench.target import Target, detect
 
 NVIDIA = ("sm_80", "sm_90a")
 ALL = (*NVIDIA, "gfx942")
 SCHEDULES = ("eager", "latest", "random")
+# With a card of capability 9.0 every kernel runs there too: its own families, and those of sm_80.
+CARD_TARGETS = {"sm_90a": "sm_90a", "sm_80": "sm_80/H200"}
+HOPPER = any(found.driver and found.arch == "sm_90a" for found in detect())
 
 
 def lowered(func: Any, target: str) -> Kernel:
@@ -76,6 +79,8 @@ def everywhere(
             _equal(outs, wanted, f"{target}, schedule {schedule}")
         if build:
             built(kernel, target)
+        if build and HOPPER and target in CARD_TARGETS:
+            on_card(func, inputs, wanted, initial, target)
     return kernels
 
 
@@ -93,3 +98,18 @@ def instructions(kernel: Kernel, *kinds: type) -> list[Any]:
 
 def integers(seed: int, shape: tuple[int, ...], dtype: str = "float32", span: int = 50) -> np.ndarray:
     return np.random.default_rng(seed).integers(-span, span + 1, shape).astype(dtype)
+
+
+def on_card(func: Any, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndarray], initial: Any, target: str) -> None:
+    """The kernel on a card, built for the families of `target`; NumPy arrays are copied there and back."""
+    from tileworkbench.runtime import nvrtc
+    from tileworkbench.runtime.launch import Launcher
+
+    goal = Target.of(CARD_TARGETS[target])
+    source = emit(run_passes(func.kernel, goal), goal)
+    outs = _fresh(wanted, initial)
+    if initial is None:
+        for out in outs:
+            out.fill(-77 if out.dtype.kind != "f" else np.nan)
+    Launcher([(source, nvrtc.build(source))])(*[a.copy() for a in inputs], *outs)
+    _equal(outs, wanted, f"the card, {goal}")
