@@ -41,7 +41,7 @@ class Rasterization2DColumn(Rasterization):
 @dataclass
 class Hint:
     """`block` extents of a block's output tile; `warp` (with matrix instructions) or `thread` extents of what one
-    warp or thread makes; `rstep` how far a step goes along each reduced axis; `estimate_us` the model's microseconds."""
+    warp or thread makes; `rstep` how far a step goes along each reduced axis; `estimate_us` the model's answer."""
 
     block: list[int] = field(default_factory=list)
     thread: list[int] = field(default_factory=list)

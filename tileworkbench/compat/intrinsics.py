@@ -14,7 +14,7 @@ from .tirx import DataType
 def get_swizzle_layout(
     row_idx: Any, col_idx: Any, row_size: int, dtype: Any, swizzle_bytes: int | None = None
 ) -> tuple[Any, Any, Any]:
-    """(panel, row, column in the panel) in memory of an element: panels are `swizzle_bytes` wide (32, 64 or 128; default
+    """(panel, row, column in the panel) in memory of an element: panels are `swizzle_bytes` wide (32, 64 or 128; else
     the widest that a row of `row_size` elements holds), and their 16-byte chunks are exchanged by row."""
     bits = DataType(dtype).bits
     span = swizzle_bytes or min(128, row_size * bits // 8)

@@ -1,0 +1,192 @@
+"""Runs TileLang's public example scripts, or its tests, on this package: each in a process of its own under the alias.
+
+    python -m tests.conformance.run --checkout PATH                    the listed example scripts
+    python -m tests.conformance.run --checkout PATH --only core        those of one set, or paths that contain a word
+    python -m tests.conformance.run --checkout PATH --tests language   test files of testing/python/language
+    python -m tests.conformance.run --checkout PATH --plain            the same scripts on the TileLang that is installed
+
+One JSON line a script (or test) goes to --out, a summary to standard output. A script counts when its own check passes:
+it ends with status 0. Without a checkout there is nothing to run, which is said and is no failure."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("examples.list")
+TAIL = 4000  # characters of output kept with a failure
+MILLISECONDS = re.compile(r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*ms\b")
+# The last line of a traceback: the error's name, then what it says.
+RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Exit|Mismatch|Interrupt|Name|Warning))\b:?\s*(.*)")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process: `name` as it is reported, `group` its set, `file` what it runs."""
+
+    name: str
+    group: str
+    file: Path
+    pytest: bool = False
+
+
+@dataclass
+class Outcome:
+    """`status` is passed, failed, timeout or missing; `error` and `message` the exception that ended it; `printed_ms` the
+    milliseconds that the script itself printed, in order."""
+
+    name: str
+    group: str
+    status: str
+    seconds: float
+    error: str = ""
+    message: str = ""
+    rule: str = ""
+    printed_ms: list[float] = field(default_factory=list)
+    tail: str = ""
+
+
+def listed(checkout: Path, only: list[str], listing: Path) -> list[Job]:
+    """The example scripts: lines "set path", sets and paths chosen by `only`."""
+    rows = [line.split() for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
+    chosen = [(group, name) for group, name in rows if not only or any(o == group or o in name for o in only)]
+    return [Job(name, group, checkout / "examples" / name) for group, name in chosen]
+
+
+def test_files(checkout: Path, folders: list[str]) -> list[Job]:
+    """The test files of folders (or single files) below testing/python."""
+    base = checkout / "testing" / "python"
+    found: list[Path] = []
+    for folder in folders:
+        place = base / folder
+        found += [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+    return [Job(str(f.relative_to(base)), str(f.relative_to(base).parts[0]), f, pytest=True) for f in found]
+
+
+def command(job: Job, plain: bool, records: Path) -> list[str]:
+    if job.pytest:
+        options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin"]
+        run = ["pytest", *options, "--conformance-out", str(records), str(job.file)]
+        return [sys.executable, "-m", *run]
+    runner = [] if plain else ["-m", "tileworkbench.compat"]
+    return [sys.executable, *runner, str(job.file)]
+
+
+def run(job: Job, limit: float, plain: bool, records: Path) -> Outcome:
+    """One job; its whole process group ends with the time limit."""
+    if not job.file.is_file():
+        return Outcome(job.name, job.group, "missing", 0.0)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment["TILEWORKBENCH_CONFORMANCE_PLAIN"] = "1" if plain else ""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command(job, plain, records), cwd=job.file.parent, env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=limit)
+        status = "passed" if process.returncode == 0 else "failed"
+        if job.pytest and process.returncode == 5:  # nothing collected
+            status = "passed"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        status = "timeout"
+    outcome = Outcome(job.name, job.group, status, round(time.perf_counter() - start, 3))
+    outcome.printed_ms = [float(value) for value in MILLISECONDS.findall(output)]
+    if status != "passed":
+        outcome.error, outcome.message, outcome.rule = ending(output)
+        outcome.tail = output[-TAIL:]
+    return outcome
+
+
+def ending(output: str) -> tuple[str, str, str]:
+    """(error, message, rule) of the last exception in an output."""
+    lines = output.splitlines()
+    for number in range(len(lines) - 1, -1, -1):
+        found = RAISED.match(lines[number])
+        if found:
+            rules = [line.strip() for line in lines[number + 1 :] if line.startswith("  rule: ")]
+            return found[1], found[2][:300], rules[0].removeprefix("rule: ") if rules else ""
+    return "", lines[-1][:300] if lines else "", ""
+
+
+def all_run(jobs: list[Job], limit: float, workers: int, plain: bool, records: Path) -> Iterator[Outcome]:
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(lambda job: run(job, limit, plain, records), jobs)
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    """Counts by set and by reason, and the whole time."""
+    lines = []
+    for group in dict.fromkeys(o.group for o in outcomes):
+        counts = collections.Counter(o.status for o in outcomes if o.group == group)
+        total = sum(counts.values())
+        rest = ", ".join(f"{n} {status}" for status, n in sorted(counts.items()) if status != "passed")
+        lines.append(f"{group}: {counts['passed']} of {total} passed" + (f" ({rest})" if rest else ""))
+    reasons = collections.Counter(
+        f"{o.error}: {o.rule or o.message}"[:140] for o in outcomes if o.status not in ("passed", "missing")
+    )
+    lines += [f"  {count:3}  {reason}" for reason, count in reasons.most_common(40)]
+    lines.append(f"{sum(o.seconds for o in outcomes):.1f} s in {len(outcomes)} processes")
+    return "\n".join(lines)
+
+
+def tests_summary(records: Path) -> str:
+    """Counts of single tests by folder, from the lines that the plugin wrote."""
+    counts: dict[str, collections.Counter[str]] = {}
+    for line in records.read_text(encoding="utf-8").splitlines() if records.is_file() else ():
+        record = json.loads(line)
+        counts.setdefault(record["group"], collections.Counter())[record["status"]] += 1
+    return "\n".join(
+        f"{group}: " + ", ".join(f"{n} {status}" for status, n in sorted(found.items()))
+        for group, found in sorted(counts.items())
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkout", type=Path, default=os.environ.get("TILELANG_CHECKOUT"), help="TileLang's sources")
+    parser.add_argument("--only", nargs="*", default=[], help="sets, or parts of paths")
+    parser.add_argument("--tests", nargs="*", help="folders or files below testing/python")
+    parser.add_argument("--list", type=Path, default=LIST, help="lines of: set path")
+    parser.add_argument("--limit", type=float, default=200.0, help="seconds a process")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once; 1 where times matter")
+    parser.add_argument("--plain", action="store_true", help="on the TileLang that is installed, without the alias")
+    parser.add_argument("--out", type=Path, default=Path("conformance.jsonl"))
+    given = parser.parse_args(arguments)
+    if given.checkout is None or not Path(given.checkout).is_dir():
+        print("skipped: no checkout of TileLang is given (--checkout PATH, or TILELANG_CHECKOUT)")
+        return 0
+    checkout = Path(given.checkout).resolve()
+    records = given.out.with_suffix(".tests.jsonl").resolve()
+    jobs = listed(checkout, given.only, given.list) if given.tests is None else test_files(checkout, given.tests)
+    outcomes = []
+    records.unlink(missing_ok=True)
+    with given.out.open("w", encoding="utf-8") as out:
+        for outcome in all_run(jobs, given.limit, given.jobs, given.plain, records):
+            outcomes.append(outcome)
+            out.write(json.dumps(asdict(outcome)) + "\n")
+            out.flush()
+            said = f"  {outcome.error}: {outcome.rule or outcome.message}"[:150] if outcome.error else ""
+            print(f"{outcome.status:8} {outcome.seconds:7.1f} s  {outcome.name}{said}", flush=True)
+    print(summary(outcomes))
+    if given.tests is not None:
+        print(tests_summary(records))
+    return 0 if all(o.status == "passed" for o in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
