@@ -144,3 +144,72 @@ def test_first_row_from_a_variable_that_a_loop_finds():
     truth = [a.astype(np.int64) @ r.reshape(3, 64, 64).sum(0).T for r in rows]
     kernels = everywhere(kernel, [a, kv, starts], np.stack(truth))
     assert [r.name for r in kernels["sm_90a"].body if hasattr(r, "warps")] == ["load", "compute"]
+
+
+def test_accumulator_seen_with_three_dimensions_stays_in_its_registers():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 4), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            seen = T.reshape(acc, (64, 4, 16))
+            out = T.alloc_fragment((64, 4), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, acc, transpose_B=True, clear_accum=True)
+            for i, j, k in T.Parallel(64, 4, 16):
+                seen[i, j, k] = T.max(seen[i, j, k], 0) * (k + 1)
+            T.reduce_sum(seen, out, dim=-1)
+            T.copy(out, C)
+
+    a, b = integers(10, (64, 64), "float16", 4), integers(11, (64, 64), "float16", 4)
+    product = np.maximum(a.astype(np.int64) @ b.astype(np.int64).T, 0)
+    kernels = everywhere(kernel, [a, b], (product.reshape(64, 4, 16) * np.arange(1, 17)).sum(-1), NVIDIA)
+    for lowered in kernels.values():
+        assert {b.name for b in lowered.buffers if b.space == "shared"} <= {"a", "b"}
+
+
+def test_shared_and_global_memory_seen_with_other_shapes():
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 32), "float16"), D: T.Tensor((8, 4, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((32, 64), "float16")
+            tall = T.view(a, (64, 32))
+            flat = T.Tensor((32, 64), "float16", D.data)
+            T.copy(A, a)
+            for i, j in T.Parallel(64, 32):
+                tall[i, j] = tall[i, j] + 1
+            T.copy(tall, C)
+            T.copy(a, flat)
+
+    a = integers(12, (32, 64), "float16", 100)
+    everywhere(kernel, [a], [a.reshape(64, 32) + 1, a.reshape(8, 4, 64) + 1])
+
+
+def test_operand_tile_reused_as_another_dtype():
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float16"),
+        B: T.Tensor((64, 64), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+        D: T.Tensor((2, 16, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            half = T.view(b, (32, 64), "float32")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.clear(acc)
+            for s in T.Pipelined(2, num_stages=2):
+                T.copy(A, a)
+                T.copy(B, b)
+                T.gemm(a, b, acc, transpose_B=True)
+                for i, j in T.Parallel(32, 64):
+                    half[i, j] = i * 64 + j + s
+                T.copy(half[0:16, :], D[s, :, :])
+            T.copy(acc, C)
+
+    a, b = integers(13, (64, 64), "float16", 4), integers(14, (64, 64), "float16", 4)
+    d = np.stack([np.arange(1024).reshape(16, 64) + s for s in range(2)])
+    everywhere(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64).T), d], NVIDIA, tile_machine=False)

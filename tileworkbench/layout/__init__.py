@@ -44,6 +44,7 @@ from tileworkbench.layout.transform import (
     with_threads,
 )
 from tileworkbench.layout.vector import global_vector_width, shared_vector_width, vector_width
+from tileworkbench.layout.views import reshape_fragment, reshape_shared
 from tileworkbench.layout.wgmma import wgmma_atom, wgmma_atoms, wgmma_n
 
 __all__ = [
@@ -102,6 +103,8 @@ __all__ = [
     "repeat",
     "replicate",
     "replicated",
+    "reshape_fragment",
+    "reshape_shared",
     "right_inverse",
     "same",
     "shared_vector_width",

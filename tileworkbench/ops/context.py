@@ -30,6 +30,7 @@ from ..ir.expr import (
 )
 from ..ir.instr import Addr, Bar, Elect, Reg
 from ..ir.kernel import Assumed, TmaMap
+from ..ir.region import root
 from ..ir.stmt import ZERO, Stmt
 from ..ir.uniform import Uniformity
 from ..target import Target
@@ -110,6 +111,7 @@ class Context:
 
     def reg(self, buffer: Buffer) -> Buffer:
         """The registers that hold this thread's part of a fragment, local or var buffer."""
+        buffer = root(buffer)
         made = self.storage.get(buffer)
         if made is None:
             if buffer.space == "fragment":
@@ -134,9 +136,9 @@ class Context:
         """Where an element of a shared tile (of its current version) or of a global tensor lies."""
         coords = tuple(as_expr(c) for c in coords)
         if buffer.space == "global":
-            if buffer in self.wide:
+            if root(buffer) in self.wide:
                 coords = tuple(cast(self.facts.simplify(c), INT64) for c in coords)
-            return Addr(buffer, self.facts.simplify(global_offset(buffer, coords)))
+            return Addr(root(buffer), self.facts.simplify(global_offset(buffer, coords)))
         layout = self.layouts[buffer]
         offset = as_expr(layout.offset(*coords)) + self.version.get(buffer, ZERO) * layout.size
         return Addr(self.shared(buffer), self.facts.simplify(offset))

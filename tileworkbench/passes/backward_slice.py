@@ -12,6 +12,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, replace, rewrite, walk
 from ..ir.op import Choice, Op
 from ..ir.planned import Acquire, Commit
+from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, Store, While
 from ..ops.intrinsics import is_effect, is_intrinsic
 
@@ -29,7 +30,7 @@ class Slice:
     def __init__(self, body: tuple[Stmt, ...], kernel: Kernel) -> None:
         self.used: set[Var | Buffer] = set()
         self.refusal = ""
-        self._written = {a.buffer for a in accesses(kernel.body) if a.writes and a.buffer.space == "global"}
+        self._written = {root(a.buffer) for a in accesses(kernel.body) if a.writes and a.buffer.space == "global"}
         self._kernel = kernel
         before = -1
         while len(self.used) > before:  # a trip may read what an earlier one stored
@@ -53,7 +54,7 @@ class Slice:
             self.used.add(b)
         elif b.space != "global":
             self.refusal = self.refusal or f"a load depends on `{b.name}`, which the load role does not have"
-        elif b in self._written:
+        elif root(b) in self._written:
             self.refusal = self.refusal or f"a load depends on `{b.name}`, which the kernel writes"
 
     def _keep(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace as changed
 from typing import Any
 
-from ..errors import LayoutError
 from ..ir.expr import Buffer
 from ..ir.kernel import Decision, Kernel
 from ..ir.node import Node, children, map_children, map_items, replace, rewrite, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Complete, Issue, Role
+from ..ir.region import root
 from ..ir.stmt import Alloc, Region, Stmt, whole
 from ..layout import SharedLayout, same
 from ..ops.copy import Copy
 from ..target import Target
+from .tiles import shared_layouts, tie, views_in
 
 
 def layouts(kernel: Kernel, target: Target) -> Kernel:
@@ -30,18 +31,20 @@ def layouts(kernel: Kernel, target: Target) -> Kernel:
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
     width = _widths(kernel, target)
     known: dict[Buffer, Any] = dict(kernel.attrs.get("layouts", {}))
-    _shared(ops, choices, known)
+    views = views_in(kernel.body)
+    shared_layouts(ops, choices, known)
     _strict(ops, choices, known)
-    _propagate(ops, choices, known, width)
+    _propagate(ops, choices, known, width, views)
     for op in ops:
         made = op.infer(choices[op].impls[0], known, width[op], True)
         new = {b: layout for b, layout in made.items() if b not in known}
         if new:
             known.update(new)
-            _propagate(ops, choices, known, width)
+            _propagate(ops, choices, known, width, views)
     for buffer in _buffers(kernel.body):
-        if buffer.space == "shared" and buffer not in known:
+        if buffer.space == "shared" and buffer not in known and root(buffer) is buffer:
             known[buffer] = SharedLayout.row_major(tuple(buffer.shape))
+    tie(views, known)
     body = tuple(_bind(role, choices, known, width, target) for role in kernel.body)
     settled = {n.op: n.impl for n in walk(body) if isinstance(n, Issue)}
     decisions = tuple(
@@ -75,27 +78,6 @@ def _buffers(body: Any) -> Iterator[Buffer]:
     return (n for n in walk(body) if isinstance(n, Buffer))
 
 
-def _shared(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any]) -> None:
-    """The first layout of the first op's preference that all others accept too."""
-    wishes: dict[Buffer, list[tuple[Op, tuple[Any, ...]]]] = {}
-    for op in ops:
-        for buffer, wanted in choices[op].impls[0].layouts.items():
-            if buffer.space == "shared":
-                wishes.setdefault(buffer, []).append((op, wanted))
-    for buffer, lists in wishes.items():
-        candidates = [known[buffer]] if buffer in known else list(lists[0][1])
-        fitting = [c for c in candidates if all(any(c == w for w in wanted) for _, wanted in lists)]
-        if not fitting:
-            names = " and ".join(f"{op.name} ({choices[op].impls[0].name})" for op, _ in lists)
-            raise LayoutError(
-                f"no layout of `{buffer.name}` suits {names}",
-                rule="one shared tile has one layout",
-                fix="copy it to a second tile for one of them, or drop the annotation",
-                loc=lists[-1][0].loc,
-            )
-        known[buffer] = fitting[0]
-
-
 def _strict(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any]) -> None:
     for op in ops:
         for buffer, wanted in choices[op].impls[0].layouts.items():
@@ -103,10 +85,13 @@ def _strict(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any
                 known.setdefault(buffer, wanted[0])
 
 
-def _propagate(ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int]) -> None:
+def _propagate(
+    ops: list[Op], choices: Mapping[Op, Choice], known: dict[Buffer, Any], width: Mapping[Op, int],
+    views: tuple[Buffer, ...],
+) -> None:  # fmt: skip
     changed = True
     while changed:
-        changed = False
+        changed = tie(views, known)
         for op in ops:
             for buffer, layout in op.infer(choices[op].impls[0], known, width[op], False).items():
                 if buffer not in known:

@@ -15,6 +15,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, replace, walk
 from ..ir.op import Op
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
+from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store, While
 from ..ir.uniform import Uniformity, narrower
 from ..ops.context import Context
@@ -77,7 +78,8 @@ def _with_thread_numbers(kernel: Kernel) -> Kernel:
 
 def _read_and_written(kernel: Kernel) -> frozenset[Buffer]:
     found = [a for a in accesses(kernel.body) if a.buffer.space == "global"]
-    return frozenset({a.buffer for a in found if a.reads} & {a.buffer for a in found if a.writes})
+    both = {root(a.buffer) for a in found if a.reads} & {root(a.buffer) for a in found if a.writes}
+    return frozenset(a.buffer for a in found if root(a.buffer) in both)
 
 
 def _shared_storage(kernel: Kernel) -> dict[Buffer, Buffer]:

@@ -19,7 +19,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace, walk
 from ..ir.op import Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.region import overlap
+from ..ir.region import overlap, root
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
 from ..target import Target
 from .specialise import NO_LIMIT, stages
@@ -66,7 +66,7 @@ def _pipeline(
     copies = [s for s in loop.body if _ahead(s)]
     if not copies:
         return loop
-    reason = _why_not(loop, copies) or _used_outside(written, copies, role)
+    reason = _why_not(loop, copies, role) or _used_outside(written, copies, role)
     if reason:
         notes.append(f"the loop at {loop.loc} is not pipelined: {reason}")
         return loop
@@ -92,12 +92,15 @@ def _ahead(s: Stmt) -> bool:
     return moves and (s.impl.completion == "group" or bool(s.impl.detail.get("staged")))
 
 
-def _why_not(loop: For, copies: list[Issue]) -> str:
+def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
     for n in walk(loop.body):
         if isinstance(n, Op) and n.manual:
             return f"its body controls the hardware itself (T.{n.name})"
     lets = {s.var for s in loop.body if isinstance(s, Let)}
     moved = {c.op.dst.buffer for c in copies}  # type: ignore[attr-defined]
+    named = {root(b) for b in moved}
+    if any(a.buffer is not root(a.buffer) and root(a.buffer) in named for a in accesses(role.body)):
+        return "a copied tile is also seen through a view"
     for copy in copies:
         for region in (copy.op.src, copy.op.dst):  # type: ignore[attr-defined]
             for e in region.starts:

@@ -13,6 +13,7 @@ from ..ir.stmt import For, If
 from ..ops.warpgroup import WarpGroups
 from ..target import Target
 from .facts import inside_loop, kernel_facts
+from .tiles import agree
 
 WARPGROUP = 4  # warps
 Choices = Mapping[Op, Choice]
@@ -51,4 +52,5 @@ def select(kernel: Kernel, target: Target) -> Kernel:
     choices: dict[Op, Choice] = {
         op: op.impls(known, target, width) for op, known, width in ops_with_facts(kernel.body, facts, warps)
     }
-    return kernel.with_(attrs={**kernel.attrs, "choices": choices})
+    made = agree(tuple(choices), choices, kernel.attrs.get("layouts", {}))
+    return kernel.with_(attrs={**kernel.attrs, "choices": made})

@@ -15,6 +15,7 @@ from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.planned import Acquire, Issue, Release, Role, Wait
+from ..ir.region import root
 from ..ir.stmt import Alloc, Stmt
 from ..target import Target
 
@@ -48,6 +49,8 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
     for buffer in order:
         taken = sorted(places[b] for b in places if lives[b].meets(lives[buffer]))
         places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), alignment[buffer]), _bytes(kernel, buffer))
+    views = {n for n in walk(kernel.body) if isinstance(n, Buffer) and n.space == "shared" and root(n) is not n}
+    places |= {view: (places[root(view)][0], _bytes(kernel, view)) for view in views if root(view) in places}
     return kernel.with_(attrs={**kernel.attrs, "places": places})
 
 
@@ -102,7 +105,7 @@ def _touched(s: Stmt) -> set[Buffer]:
         return set()
     if isinstance(s, (Acquire, Wait, Release)):
         return set(s.channel.buffers)
-    out = {a.buffer for a in accesses(s) if a.buffer.space == "shared"}
+    out = {root(a.buffer) for a in accesses(s) if a.buffer.space == "shared"}
     for inner in _nested(s):
         out |= _touched(inner)
     return out

@@ -19,6 +19,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, map_items, replace, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
+from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
 from ..ops.warpgroup import SetMaxRegisters, WarpGroups
 from ..target import Target
@@ -230,8 +231,8 @@ def _stray(body: tuple[Stmt, ...], plan: Plan) -> str:
     found: Counter[Buffer] = Counter()
     loads = {n for n in walk(body) if isinstance(n, Op) and is_load(plan.choices, n)}
     for a in accesses(body):
-        if a.buffer in tiles:
-            found[a.buffer] += 1
+        if root(a.buffer) in tiles:
+            found[root(a.buffer)] += 1
     for op in loads:
         found[op.dst.buffer] -= 1  # type: ignore[attr-defined]
     return next((f"`{b.name}` is used apart from its loads" for b in tiles if found[b] != plan.used[b]), "")
@@ -246,7 +247,7 @@ def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:
         buffer = s.dst.buffer  # type: ignore[attr-defined]
         users = [
             j for j in range(i + 1, len(body))
-            if not is_load(plan.choices, body[j]) and any(a.buffer is buffer for a in accesses(body[j]))
+            if not is_load(plan.choices, body[j]) and any(root(a.buffer) is buffer for a in accesses(body[j]))
         ]  # fmt: skip
         again = [j for j in range(i + 1, len(body)) if is_load(plan.choices, body[j]) and body[j].dst.buffer is buffer]  # type: ignore[attr-defined]
         if again:

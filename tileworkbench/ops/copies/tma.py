@@ -14,6 +14,7 @@ from ...ir.expr import Expr, as_expr
 from ...ir.instr import Addr, Bar, BarExpect, CommitGroup, TmaLoad, TmaStore, WaitGroup
 from ...ir.kernel import TmaMap
 from ...ir.op import Impl, Refusal
+from ...ir.region import root
 from ...ir.stmt import ZERO, Region, Stmt
 from ...layout import SharedLayout, SwizzledLayout
 from ...target import Target
@@ -174,7 +175,7 @@ def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Region, 
         strides = tensor.strides or row_major_strides(tensor.shape)
         byte_strides = tuple(_times(s, item) for s in reversed(strides[:-1]))
         made = ctx.maps[key] = TmaMap(
-            ctx.name(f"{tensor.name}_map"), tensor, tuple(reversed(tensor.shape)), byte_strides,
+            ctx.name(f"{tensor.name}_map"), root(tensor), tuple(reversed(tensor.shape)), byte_strides,
             tuple(reversed(full)), swizzle,
         )  # fmt: skip
     return made
