@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..errors import ShapeError
+import numpy as np
+
+from ..errors import ShapeError, SimulationError
 from ..ir.arith import Facts
 from ..ir.expr import Expr
 from ..ir.instr import Bar, BarArrive, BarExpect, BarWait, CopyAsyncArrive
@@ -20,6 +22,19 @@ ASKED = "the kernel asks for it"
 
 def _bar(region: Region, ctx: Context) -> Bar:
     return Bar(region.buffer, ctx.facts.simplify(region.starts[0]))
+
+
+def _agreed(value: Any, op: Op) -> Any:
+    """The one value that all threads have."""
+    found = np.unique(value)
+    if found.size != 1:
+        raise SimulationError(
+            f"T.{op.name}: threads wait for different parities",
+            rule="the threads that wait together wait for one phase",
+            fix="derive the parity from a count that all threads of the warpgroup share",
+            loc=op.loc,
+        )
+    return found[0]
 
 
 def check_barrier(op: Any) -> None:
@@ -105,7 +120,7 @@ class BarrierWait(Op):
 
     def waits_for(self, env: Any) -> str | None:
         """What is missing before the wait ends, None when it ends."""
-        parity, phase = int(env.scalar(self.parity)), env.barrier(self.bar).phase
+        parity, phase = int(_agreed(env.scalar(self.parity), self)), env.barrier(self.bar).phase
         if phase % 2 != parity % 2:
             return None
         missing = env.barrier(self.bar).pending

@@ -70,7 +70,7 @@ class Context:
 
     @property
     def threads(self) -> int:
-        return self.warps * self.target.arch.warp_size
+        return self.present or self.warps * self.target.arch.warp_size
 
     @property
     def thread(self) -> Expr:

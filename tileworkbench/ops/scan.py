@@ -67,7 +67,7 @@ class Scan(Op):
             )
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        return Choice((Impl("shuffle", "alu", "role"),))
+        return Choice((Impl("shuffle", "alu", "warp"),))
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return Scanning(self.kind, self.src, self.dst, self.dim % len(self.src.extents), self.reverse, ctx).emit()

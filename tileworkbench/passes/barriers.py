@@ -23,7 +23,7 @@ def barriers(kernel: Kernel, target: Target) -> Kernel:
 
     def name(role: Role) -> Stmt:
         key = (role.first_warp, role.warps)
-        whole = role.warps * lanes == kernel.launch_threads
+        whole = role.warps * lanes >= kernel.launch_threads
 
         def change(n: Node) -> Node:
             if not isinstance(n, Sync) or n.who != "role" or n.id is not None:  # an inner role's has its id

@@ -70,7 +70,7 @@ def _widths(kernel: Kernel, target: Target) -> dict[Op, int]:
                 visit(c, c.warps * lanes if isinstance(c, Role) else threads)
 
     for role in kernel.body:
-        visit(role, -(-kernel.threads // lanes) * lanes)
+        visit(role, min(kernel.launch_threads, -(-kernel.threads // lanes) * lanes))
     return found
 
 

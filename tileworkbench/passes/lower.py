@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace as changed
 from typing import Any
 
-from ..errors import InternalError
+from ..errors import InternalError, LanguageError
 from ..ir.arith import Facts, substitute
 from ..ir.effects import accesses
 from ..ir.expr import Buffer, Call, Const, Expr, Load, Special, Var, compare, const
@@ -17,7 +17,7 @@ from ..ir.op import Op
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store, While
-from ..ir.uniform import Uniformity, narrower
+from ..ir.uniform import Uniformity, narrower, rank
 from ..ops.context import Context
 from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
 from ..ops.private import constant_trips
@@ -201,9 +201,26 @@ class _Lowering:
     def _issue(self, s: Issue) -> tuple[Stmt, ...]:
         pre, op = self._operands(s.op)
         made = (*pre, *op.issue(s.impl, self.ctx))
+        self._undivided(op, made)
         if s.impl.completion in ("group", "manual") and s.impl.engine == "lsu" and not s.impl.detail.get("ring"):
             made = (*made, CommitGroup("copy", loc=s.loc))
         return made if s.pred is None else (If(s.pred, made, loc=s.loc),)
+
+    def _undivided(self, op: Op, made: tuple[Stmt, ...]) -> None:
+        """Threads that work together on an op all come to it."""
+        flow = self.ctx.flow
+        if rank(flow) >= rank("role"):
+            return
+        for n in walk(made):
+            if isinstance(n, Instr) and n.scope != "lane":
+                who = n.who if isinstance(n, (Elect, Sync)) else n.scope
+                if rank(flow) < rank("warp" if who == "named" else who):
+                    raise LanguageError(
+                        f"T.{op.name} where only some threads come",
+                        rule="the threads of a block work together on it",
+                        fix="move it out of the branch on the thread index, or branch on whole warpgroups",
+                        loc=op.loc,
+                    )
 
     def _complete(self, s: Complete) -> tuple[Stmt, ...]:
         if s.impl.completion == "group" and s.impl.engine == "lsu":
@@ -213,7 +230,7 @@ class _Lowering:
         return s.op.complete(s.impl, self.ctx)
 
     def _operands(self, op: Op) -> tuple[list[Stmt], Op]:
-        """The op with places that are read from memory (a row of a table, say) held in scalars."""
+        """The op with places and values that are read from memory (a row of a table, say) held in scalars."""
         pre: list[Stmt] = []
 
         def held(e: Expr) -> Expr:
@@ -222,6 +239,8 @@ class _Lowering:
             return let.var
 
         def settle(c: Node) -> Node:
+            if isinstance(c, Expr) and _reads(c):
+                return held(c)
             if not isinstance(c, Region) or not any(map(_reads, c.starts)):
                 return c
             return replace(c, starts=tuple(held(e) if _reads(e) else e for e in c.starts))

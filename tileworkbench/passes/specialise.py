@@ -9,6 +9,7 @@ split so keeps one role, and the reason is noted.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_choice
 
@@ -107,7 +108,7 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     counts = [s.count for s in walk(kernel.body) if isinstance(s, SetMaxRegisters)]
     role = Role(MAIN, 0, warps, consumer, counts[-1] if counts else None, loc=kernel.loc)
     notes = (f"one role: {reason}",) if reason else ()
-    return _finish(kernel, (role,), plan, warps * lanes, notes)
+    return _finish(kernel, (role,), plan, _launched(kernel, choices, lanes), notes)
 
 
 def _manual(kernel: Kernel) -> Op | None:
@@ -155,6 +156,22 @@ def _as_roles(n: Node) -> Node:
         name = "groups_" + "_".join(map(str, n.groups))
         return Role(name, first * GROUP, len(n.groups) * GROUP, n.body, counts[-1] if counts else None, loc=n.loc)
     return map_children(n, lambda c: _as_roles(c) if isinstance(c, Stmt) else c)
+
+
+def _launched(kernel: Kernel, choices: Mapping[Op, Choice], lanes: int) -> int:
+    """Whole warps; exactly the kernel's threads where it uses their numbers, since no other thread may then exist."""
+    whole = -(-kernel.threads // lanes) * lanes
+    if whole == kernel.threads or set(kernel.thread_vars).isdisjoint(walk(kernel.body)):
+        return whole
+    for op, choice in choices.items():
+        if choice.impls[0].scope in ("warp", "warpgroup"):
+            raise LanguageError(
+                f"T.{op.name} in a block of {kernel.threads} threads whose numbers the kernel uses",
+                rule=f"it needs whole warps of {lanes} threads",
+                fix=f"use threads={whole} and guard the code on thread indices",
+                loc=op.loc,
+            )
+    return kernel.threads
 
 
 def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, notes: tuple[str, ...]) -> Kernel:
