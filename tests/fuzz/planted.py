@@ -1,7 +1,7 @@
 """Lowered kernels with the arguments that tell a right one from a wrong one, for faults planted in them.
 
-The data is exact, so that one changed bit shows; attention's truth is what the right kernel gives, which other tests hold
-against float64."""
+The data is exact, so that one changed bit shows; attention's truth is what the right kernel gives, which other tests
+hold against float64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from tileworkbench.simulate.thread.mutate import Mutant, mutants
 from tileworkbench.target import Target
 
 # What orders threads, engines and copies: every fault of these kinds must be found.
-ORDER = ("drop", "narrow", "arrive", "threads", "pending", "reads only", "count", "bytes", "parity", "cursor", "election")
+ORDER = (
+    "drop", "narrow", "arrive", "threads", "pending", "reads only", "count", "bytes", "parity", "cursor", "election",
+)  # fmt: skip
 SMALL = {"BM": 64, "BN": 64, "BK": 32}
 CASES: dict[str, tuple[Case, str]] = {
     "gemm sm_80": (gemm_case("", 64, 64, 160, stages=3, **SMALL), "sm_80"),

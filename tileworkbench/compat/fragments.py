@@ -75,7 +75,7 @@ class FragmentMethods(Distribution):
         return self
 
     def is_equal(self, other: Any) -> bool:
-        return self == other
+        return bool(self == other)
 
     def _modes(self) -> ModeFragment:
         if not isinstance(self, ModeFragment):

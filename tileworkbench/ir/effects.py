@@ -7,7 +7,7 @@ from typing import Any
 
 from .expr import Buffer, Load
 from .node import Node, children
-from .op import Access, Op
+from .op import Access, ElementStmt, Op
 from .planned import Complete, Issue
 from .stmt import Stmt, Store
 
@@ -33,7 +33,7 @@ def accesses(s: Stmt | tuple[Stmt, ...]) -> Iterator[Access]:
         elif isinstance(top, Store):
             stack.append(Access(top.buffer, "w"))
             stack.extend(reversed([c for c in children(top) if not isinstance(c, Buffer)]))
-        elif hasattr(top, "element_access"):
+        elif isinstance(top, ElementStmt):
             yield from top.element_access()
             stack.extend(reversed([c for c in children(top) if not isinstance(c, Buffer)]))
         elif not isinstance(top, Buffer):

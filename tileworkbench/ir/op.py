@@ -39,6 +39,16 @@ class Access:
         return self.mode != "r"
 
 
+class ElementStmt(Stmt):
+    """A statement on single elements by every thread that comes to it, which answers what it touches."""
+
+    __slots__ = ()
+
+    def element_access(self) -> tuple[Access, ...]:
+        """What may be touched besides what the statement's expressions read."""
+        raise InternalError(f"{type(self).__name__} does not say what it touches", loc=self.loc)
+
+
 @dataclass(frozen=True)
 class Refusal:
     """An implementation that was not possible, and the reason shown to the user."""

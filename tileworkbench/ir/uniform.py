@@ -13,7 +13,7 @@ from .expr import Buffer, Const, Expr, Load, Special, Var
 from .instr import Instr, Reg, Vote
 from .kernel import Kernel
 from .node import Node, children, walk
-from .op import Op
+from .op import ElementStmt, Op
 from .stmt import Break, Continue, For, If, Let, Region, Stmt, Store, While
 
 SCOPES = ("thread", "warp", "warpgroup", "role", "block", "cluster", "grid")
@@ -129,7 +129,7 @@ class Uniformity:
             self._instruction(s, around)
         elif isinstance(s, Op):
             self._operation(s, around)
-        elif hasattr(s, "element_access"):
+        elif isinstance(s, ElementStmt):
             for a in s.element_access():  # what an atomic finds differs from thread to thread
                 if a.writes and a.buffer.space in ("local", "var", "reg"):
                     self._lower(self.buffers, a.buffer, "thread")

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ir.expr import Buffer, Expr, Load, as_expr, cast
 from ..ir.stmt import ZERO, Alloc, Region
-from ..ops.atomic import AtomicElement, AtomicTile
+from ..ops.atomic import AtomicTile
+from ..ops.atomic_element import AtomicElement
 from .builder import require
 from .faults import fault
 from .regions import element, pair, to_region

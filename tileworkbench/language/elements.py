@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.expr import Expr, Load, Var, as_expr, binary, cast, logical, truth
 from ..ir.stmt import Region, Store
-from ..ops.atomic import AtomicElement
+from ..ops.atomic_element import AtomicElement
 from ..ops.parallel import Parallel
 from .builder import require
 from .faults import fault

@@ -7,7 +7,7 @@ fastest. Operands are replicated over the units that need the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from tileworkbench.errors import LayoutError
@@ -33,7 +33,11 @@ def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Fami
 
 def _rows(dtypes: tuple[str, str, str], family: Family | None) -> tuple[Atom, ...]:
     """The rows of one family (of all: None). Only what is asked for is built: a row's fragments take time."""
-    makers = {"wgmma": lambda: wgmma_atoms(*dtypes), "mma": mma_atoms, "mfma": mfma_atoms}
+    makers: dict[str, Callable[[], Iterable[Atom]]] = {
+        "wgmma": lambda: wgmma_atoms(*dtypes),
+        "mma": mma_atoms,
+        "mfma": mfma_atoms,
+    }
     return tuple(atom for name, make in makers.items() if family in (None, name) for atom in make())
 
 

@@ -11,6 +11,7 @@ from ..ir.node import node
 from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Region, Stmt
 from ..target import Target
+from .atomic_element import AtomicElement
 from .context import Context
 from .copies.pairs import at, extent, walked
 from .parallel import Parallel
@@ -71,28 +72,3 @@ class AtomicTile(Op):
         options = "" if self.order == "relaxed" else f", memory_order={show(self.order)}"
         options += ", use_tma=True" if self.use_tma else ""
         return f"T.atomic_{self.kind}({show.like(self.dst, self.value)}, {show.like(self.value, self.dst)}{options})"
-
-
-@node
-class AtomicElement(Stmt):
-    """One element, inside T.Parallel or thread-level code. `old` names a var buffer that receives the previous
-    value."""
-
-    kind: str
-    buffer: Buffer
-    indices: tuple[Expr, ...]
-    value: Expr
-    order: str = "relaxed"
-    old: Buffer | None = None
-
-    def element_access(self) -> tuple[Access, ...]:
-        old = (Access(self.old, "w"),) if self.old is not None else ()
-        return (Access(self.buffer, "atomic"), *old)
-
-    def text(self, show: Any) -> str:
-        """The element's read-modify-write, with its old value where that is kept."""
-        order = "" if self.order == "relaxed" else f", memory_order={show(self.order)}"
-        target = "" if self.old is None else f"{show(self.old)} = "
-        back = "" if self.old is None else ", return_prev=True"
-        place = show(Load(self.buffer, self.indices))
-        return f"{target}T.atomic_{self.kind}({place}, {show(self.value)}{order}{back})"

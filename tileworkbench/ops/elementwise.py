@@ -36,6 +36,7 @@ from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, 
 from ..ir.uniform import rank
 from ..layout import Distribution
 from . import intrinsics, private
+from .atomic_element import AtomicElement
 from .context import Context, run
 from .extern import ExternCall
 from .loops import Nest, Use, require_fit
@@ -132,7 +133,7 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return (replace(s, cond=expression(s.cond, scope)),)
     if isinstance(s, ExternCall):
         return _extern(s, scope)
-    if hasattr(s, "element_access"):
+    if isinstance(s, AtomicElement):
         return _atomic(s, scope)
     raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from ..ir.expr import Buffer, Expr, Load
 from ..ir.node import node
-from ..ir.op import Access
-from ..ir.stmt import Region, Stmt
+from ..ir.op import Access, ElementStmt
+from ..ir.stmt import Region
 
 
 @node
-class ExternCall(Stmt):
+class ExternCall(ElementStmt):
     """`result = function(*args)` by every thread that comes here. An argument is a value, or the address of a region's
     first element; `modes` says what is done through each address (r, w or rw; empty for values). `result` names a
     variable of the thread, None for a function without a value."""

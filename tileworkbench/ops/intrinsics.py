@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import LanguageError, TargetError
+from ..errors import LanguageError, Loc, TargetError
 from ..ir.dtype import BOOL, DTYPES, INT32, DType
 from ..ir.expr import Call, Const, Expr, Load, Special, cast, compare, const
 from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Shuffle, StoreMem, Sync, Vote
@@ -57,7 +57,7 @@ def _together(e: Call, ctx: Context, scope: str) -> None:
         )
 
 
-def _hold(value: Expr, ctx: Context, pre: list[Stmt], name: str = "x") -> Expr:
+def _hold(value: Expr, ctx: Context, pre: list[Stmt], name: str = "x") -> Load:
     """The value in a register of its own."""
     made = ctx.registers(name, 1, value.dtype)
     pre.append(Store(made, (ZERO,), value))
@@ -65,10 +65,10 @@ def _hold(value: Expr, ctx: Context, pre: list[Stmt], name: str = "x") -> Expr:
 
 
 # --- exchanges --------------------------------------------------------------------------------------------------------
-def _exchange(x: Expr, kind: str, lane: Expr, width: int, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
+def _exchange(x: Expr, kind: str, lane: Expr, width: int, ctx: Context, pre: list[Stmt], loc: Loc | None) -> Expr:
     given = _hold(x, ctx, pre)
     got = ctx.registers("y", 1, x.dtype)
-    pre.append(Shuffle(run(got), run(given.buffer), kind, lane, width, loc=loc))  # type: ignore[attr-defined, arg-type]
+    pre.append(Shuffle(run(got), run(given.buffer), kind, lane, width, loc=loc))
     return Load(got, (ZERO,))
 
 
@@ -98,9 +98,9 @@ def _reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr
     held = _hold(args[0], ctx, pre)
     for bit in (16, 8, 4, 2, 1):
         other = ctx.registers("y", 1, held.dtype)
-        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(bit), WARP, loc=e.loc))  # type: ignore[attr-defined]
+        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(bit), WARP, loc=e.loc))
         both = combine(kind, held, Load(other, (ZERO,)), False)
-        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))  # type: ignore[attr-defined]
+        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))
     return held
 
 
@@ -114,16 +114,16 @@ def _thread_reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) 
     lanes = ctx.target.arch.warp_size
     while extent % 2 == 0 and stride < lanes and lanes % (2 * stride) == 0:
         other = ctx.registers("y", 1, held.dtype)
-        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(stride), lanes, loc=e.loc))  # type: ignore[attr-defined]
+        pre.append(Shuffle(run(other), run(held.buffer), "xor", const(stride), lanes, loc=e.loc))
         both = combine(kind, held, Load(other, (ZERO,)), False)
-        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))  # type: ignore[attr-defined]
+        pre.append(Store(held.buffer, (ZERO,), cast(both, held.dtype)))
         stride, extent = 2 * stride, extent // 2
     if extent > 1:
         pre += _through_shared(kind, held, stride, extent, ctx, e.loc)
     return held
 
 
-def _through_shared(kind: str, held: Load, stride: int, extent: int, ctx: Context, loc: object) -> tuple[Stmt, ...]:
+def _through_shared(kind: str, held: Load, stride: int, extent: int, ctx: Context, loc: Loc | None) -> tuple[Stmt, ...]:
     """Every thread writes its value, meets the others, and combines those of its group."""
     group = stride * extent
     scratch = ctx.scratch("values", -(-ctx.threads // group) * group, held.dtype)  # lanes beyond the block look there
@@ -143,9 +143,9 @@ def _through_shared(kind: str, held: Load, stride: int, extent: int, ctx: Contex
 
 
 # --- votes ------------------------------------------------------------------------------------------------------------
-def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc: object) -> Expr:
+def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc: Loc | None) -> Expr:
     made = ctx.registers("vote", 1, dtype)
-    pre.append(Vote(run(made), kind, pred, loc=loc))  # type: ignore[arg-type]
+    pre.append(Vote(run(made), kind, pred, loc=loc))
     return Load(made, (ZERO,))
 
 
@@ -177,7 +177,7 @@ def _count(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
     w = ctx.var("w")
     pre += [
         Sync("role", reason="earlier counts have been read", loc=e.loc),
-        Elect("warp", (StoreMem(Addr(scratch, warp), run(mine.buffer), loc=e.loc),), loc=e.loc),  # type: ignore[attr-defined]
+        Elect("warp", (StoreMem(Addr(scratch, warp), run(mine.buffer), loc=e.loc),), loc=e.loc),
         Sync("role", reason="every warp's count is there", loc=e.loc),
         Store(total, (ZERO,), const(0)),
         For(w, ZERO, const(warps), ONE, (

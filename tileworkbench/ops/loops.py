@@ -21,6 +21,7 @@ from ..ir.expr import Buffer, Const, Expr, Load, Var
 from ..ir.node import Node, children
 from ..ir.stmt import For, Stmt, Store
 from ..layout import Distribution, Fragment, loop_layout, padded_loop, permute_dims, reduce_dim, replicated, same
+from .atomic_element import AtomicElement
 
 VECTOR_BYTES = 16
 REPLICATED_ELEMENTS = 64
@@ -87,7 +88,7 @@ def _uses(n: Any, inner: tuple[For, ...]) -> Iterator[Use]:
         return
     if isinstance(n, Load):
         yield Use(n.buffer, n.indices, False, inner)
-    elif isinstance(n, Store) or (hasattr(n, "element_access") and hasattr(n, "buffer")):
+    elif isinstance(n, (Store, AtomicElement)):
         yield Use(n.buffer, n.indices, True, inner)
     deeper = (*inner, n) if isinstance(n, For) else inner
     if isinstance(n, Node) and not isinstance(n, Buffer):

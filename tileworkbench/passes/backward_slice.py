@@ -10,7 +10,7 @@ from ..ir.effects import accesses
 from ..ir.expr import Buffer, Call, Load, Var
 from ..ir.kernel import Kernel
 from ..ir.node import Node, replace, rewrite, walk
-from ..ir.op import Choice, Op
+from ..ir.op import Choice, ElementStmt, Op
 from ..ir.planned import Acquire, Commit
 from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Stmt, Store, While
@@ -104,8 +104,8 @@ class Slice:
             leaves = any(isinstance(n, (Break, Continue)) for n in inside)
             if leaves and any(isinstance(n, Store) and n.buffer in mine for n in inside):
                 return "a load depends on a variable of a loop with a run-time end"
-            if isinstance(s, Op) or hasattr(s, "element_access"):
-                touched = s.element_access() if hasattr(s, "element_access") else s.effects()
+            if isinstance(s, (Op, ElementStmt)):
+                touched = s.element_access() if isinstance(s, ElementStmt) else s.effects()
                 found = next((a.buffer for a in touched if a.writes and a.buffer in mine), None)
                 if found is not None:
                     return f"a load depends on `{found.name}`, which an operation writes"
@@ -121,7 +121,8 @@ class Slice:
         def swap(n: Node) -> Node:
             if isinstance(n, Buffer):
                 return private.get(n, n)
-            return replace(n, buffer=private[n.buffer]) if getattr(n, "buffer", None) in private else n
+            buffer = getattr(n, "buffer", None)
+            return replace(n, buffer=private[buffer]) if buffer in private else n
 
         made = tuple(rewrite(substitute(s, fresh), swap) for s in self.body)
         old, new = ([n for n in walk(b) if isinstance(n, Op)] for b in (self.body, made))

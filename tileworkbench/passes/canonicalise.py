@@ -11,7 +11,7 @@ from ..errors import LanguageError
 from ..ir.expr import Buffer, Expr, Load, Var
 from ..ir.kernel import Kernel
 from ..ir.node import children, map_children, map_items, replace, rewrite, walk
-from ..ir.op import Op
+from ..ir.op import ElementStmt, Op
 from ..ir.stmt import Alloc, Assert, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
 from ..ops.copy import Copy
 from ..ops.parallel import Parallel
@@ -37,7 +37,7 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
         return map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
     if isinstance(s, Store):
         return _store(s, threads)
-    if isinstance(s, (Let, Eval, Assert, Print)) or hasattr(s, "element_access"):
+    if isinstance(s, (Let, Eval, Assert, Print, ElementStmt)):
         return _with_copies(s, tuple(children(s)))
     if isinstance(s, (If, For)):
         inner = map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)

@@ -54,8 +54,8 @@ class Pending:
     unfenced: set[Buffer] = field(default_factory=set)
 
     def copy(self) -> Pending:
-        copies = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
-        return Pending(*copies, set(self.unfenced))
+        reads, writes = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
+        return Pending(reads, writes, set(self.unfenced))
 
     def merge(self, other: Pending) -> Pending:
         out = self.copy()

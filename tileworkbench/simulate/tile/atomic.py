@@ -18,7 +18,7 @@ from .taint import refuse, undefined_of
 from .write import store
 
 if TYPE_CHECKING:
-    from ...ops.atomic import AtomicElement
+    from ...ops.atomic_element import AtomicElement
     from .program import Program
 
 UPDATES: dict[str, np.ufunc] = {

@@ -15,7 +15,7 @@ from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.op import Op
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
-from ...ops.atomic import AtomicElement
+from ...ops.atomic_element import AtomicElement
 from ...ops.extern import ExternCall
 from ...ops.parallel import Parallel
 from . import atomic, control, intrinsics, roles, statement, taint
