@@ -3,7 +3,7 @@
     python -m tests.conformance.run --checkout PATH                    the listed example scripts
     python -m tests.conformance.run --checkout PATH --only core        those of one set, or paths that contain a word
     python -m tests.conformance.run --checkout PATH --tests language   test files of testing/python/language
-    python -m tests.conformance.run --checkout PATH --plain            the same scripts on the TileLang that is installed
+    python -m tests.conformance.run --checkout PATH --plain            the same scripts on the installed TileLang
 
 One JSON line a script (or test) goes to --out, a summary to standard output. A script counts when its own check passes:
 it ends with status 0. Without a checkout there is nothing to run, which is said and is no failure."""
@@ -44,8 +44,8 @@ class Job:
 
 @dataclass
 class Outcome:
-    """`status` is passed, failed, timeout or missing; `error` and `message` the exception that ended it; `printed_ms` the
-    milliseconds that the script itself printed, in order."""
+    """`status` is passed, failed, timeout or missing; `error` and `message` the exception that ended it; `printed_ms`
+    the milliseconds that the script itself printed, in order."""
 
     name: str
     group: str
