@@ -4,8 +4,7 @@ barrier."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InternalError
@@ -17,6 +16,7 @@ from ...ir.op import Impl, Refusal
 from ...ir.region import root
 from ...ir.stmt import ZERO, Region, Stmt
 from ...layout import SharedLayout, SwizzledLayout
+from ...layout.tma import TmaBox, TmaBoxes, swizzle_span, tma_boxes
 from ...target import Target
 from ..context import Context, row_major_strides
 from .pairs import extent, is_whole, walked
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_BOX = 256
 MAX_RANK = 5
+MOST_BOXES = 64
+SHARED_ALIGNMENT = 128  # bytes that the place of every box in shared memory is a multiple of
 MAX_COORDINATE = 2**31
 NAME = "tma"
 
@@ -89,7 +91,7 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
     if size % 128:
         return f"`{near.buffer.name}` has {size} B, not a multiple of 128 B: a second version would not be aligned"
     if not _layouts(near, item):
-        return f"rows of {inner} B fit no box"
+        return f"no boxes of rows of {inner} B fill the tile from places that are multiples of {SHARED_ALIGNMENT} B"
     return ""
 
 
@@ -103,61 +105,38 @@ def _whole_slice(near: Region) -> bool:
 
 def _layouts(near: Region, item: int) -> tuple[SharedLayout, ...]:
     """Shared layouts of the tile that boxes can write, best first: the widest swizzle, then plain rows."""
-    out: list[SharedLayout] = []
     whole, shape = tuple(extent(e) for e in near.buffer.shape), tuple(extent(e) for e in near.extents)
+    wanted: list[SharedLayout] = []
     if len(shape) >= 2 and shape[-2] > 1:
-        out += [SharedLayout.swizzled(whole, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
-    if shape[-1] <= MAX_BOX or (math.prod(shape[:-1]) == 1 and shape[-1] % MAX_BOX == 0):
-        out.append(SharedLayout.row_major(whole))
-    return tuple(out)
+        wanted += [SharedLayout.swizzled(whole, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
+    wanted.append(SharedLayout.row_major(whole))
+    return tuple(layout for layout in wanted if boxes(_part(layout, shape, item), item))
 
 
-@dataclass(frozen=True)
-class Box:
-    """One instruction: where it starts in the tile (coordinates) and in shared memory (elements)."""
-
-    start: tuple[int, ...]
-    offset: int
-
-
-def boxes(shape: tuple[int, ...], layout: SharedLayout) -> tuple[tuple[int, ...], tuple[Box, ...]]:
-    """The box's extents along the tile's dimensions and every box that covers the tile."""
-    rows = shape[-2] if len(shape) > 1 else 1
+def _part(layout: SharedLayout, shape: tuple[int, ...], item: int) -> SharedLayout:
+    """The layout of one slice of the leading dimensions: the same kind, `shape` large."""
     if isinstance(layout, SwizzledLayout):
-        columns = layout.panel_columns
-        box_rows = _divisor_up_to(rows, MAX_BOX, 8)
-    else:
-        columns = min(shape[-1], MAX_BOX)
-        box_rows = _divisor_up_to(rows, MAX_BOX, 1)
-    box = (*(1 for _ in shape[:-2]), *((box_rows,) if len(shape) > 1 else ()), columns)
-    found = []
-    for start in _grid(shape, box):
-        found.append(Box(start, _box_offset(start, layout)))
-    return box, tuple(found)
+        return SharedLayout.swizzled(shape, item, layout.span)
+    return SharedLayout.row_major(shape)
 
 
-def _box_offset(start: tuple[int, ...], layout: SharedLayout) -> int:
-    offset = int(layout.offset(*start))
-    item = getattr(layout, "itemsize", 0)
-    if item and offset * item % 128:
-        raise InternalError("a swizzled box starts inside a swizzle row")
-    return offset
+@cache
+def boxes(layout: SharedLayout, item: int) -> tuple[TmaBox, ...]:
+    """Equal boxes that together write the layout, each at a place where the copy engine may; none when there are none."""
+    found = tma_boxes(layout, item)
+    made = found.boxes if isinstance(found, TmaBoxes) else _pieces_of_a_row(layout, item)
+    usable = len(made) <= MOST_BOXES and all(box.start % SHARED_ALIGNMENT == 0 for box in made)
+    return made if usable else ()
 
 
-def _grid(shape: tuple[int, ...], box: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    if not shape:
-        yield ()
-        return
-    for first in range(0, shape[0], box[0]):
-        for rest in _grid(shape[1:], box[1:]):
-            yield (first, *rest)
-
-
-def _divisor_up_to(n: int, limit: int, multiple: int) -> int:
-    """The greatest divisor of n up to `limit` (a multiple of `multiple` when n must be cut)."""
-    if n <= limit:
-        return n
-    return next((d for d in range(limit, 0, -1) if n % d == 0 and d % multiple == 0), 1)
+def _pieces_of_a_row(layout: SharedLayout, item: int) -> tuple[TmaBox, ...]:
+    """A plain row longer than a box, in boxes of the greatest width."""
+    shape = layout.shape
+    if math.prod(shape[:-1]) != 1 or shape[-1] % MAX_BOX or swizzle_span(layout, item) != 0:
+        return ()
+    lead = (0,) * (len(shape) - 1)
+    box = (*(1 for _ in lead), MAX_BOX)
+    return tuple(TmaBox((*lead, at), box, at * item) for at in range(0, shape[-1], MAX_BOX))
 
 
 def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Region, ctx: Context) -> TmaMap:
@@ -190,8 +169,9 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     load = impl.detail["load"]
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
     layout = ctx.layouts[near.buffer]
-    shape = tuple(extent(e) for e in near.extents)
-    box, every = boxes(shape, layout)
+    shape, item = tuple(extent(e) for e in near.extents), near.buffer.dtype.bytes
+    every = boxes(_part(layout, shape, item), item)
+    box = every[0].box
     recipe = _map(far, box, layout, near, ctx)
     base = ctx.address(near.buffer, near.starts)
     tile_dims = list(walked(near))
@@ -203,13 +183,13 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     for one in every:
         starts: list[Expr] = list(far.starts)
         for tensor_dim, tile_dim in zip(walked(far), tile_dims, strict=True):
-            starts[tensor_dim] = starts[tensor_dim] + one.start[tile_dim]
+            starts[tensor_dim] = starts[tensor_dim] + one.origin[tile_dim]
         coords = tuple(ctx.facts.simplify(s) for s in reversed(starts))
-        place = Addr(base.buffer, ctx.facts.simplify(base.offset + one.offset))
+        place = Addr(base.buffer, ctx.facts.simplify(base.offset + one.start // item))
         if load:
             if bar is None:
                 raise InternalError("a tensor load outside a channel", loc=op.loc)
-            size = math.prod(box) * near.buffer.dtype.bytes
+            size = math.prod(box) * item
             made.append(TmaLoad(place, recipe.name, coords, bar, size, hint=ctx.policy, loc=op.loc))
         else:
             made.append(TmaStore(recipe.name, coords, place, hint=ctx.policy, loc=op.loc))
