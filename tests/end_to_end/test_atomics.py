@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import tileworkbench.ir.instr as I
 import tileworkbench.language as T
+from tileworkbench.errors import TargetError
 
-from .harness import everywhere, integers
+from .harness import everywhere, instructions, integers, lowered
 
 
 def test_histogram() -> None:
@@ -148,14 +151,29 @@ def test_block_level_atomic() -> None:
     everywhere(kernel, [a], np.array([a.sum() * 64]), initial=[np.zeros(1, np.int32)])
 
 
-def test_tma_add() -> None:
+def test_by_engine() -> None:
     @T.prim_func
-    def kernel(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
-        with T.Kernel(1, threads=128) as bx:
+    def kernel(
+        A: T.Tensor((4, 64, 64), "float32"),
+        V: T.Tensor((4, 256), "float32"),
+        B: T.Tensor((64, 64), "float32"),
+        W: T.Tensor((256,), "float32"),
+    ):
+        with T.Kernel(4, threads=128) as bx:
             S = T.alloc_shared((64, 64), "float32")
-            T.copy(A, S)
+            R = T.alloc_shared((256,), "float32")
+            for i, j in T.Parallel(64, 64):
+                S[i, j] = A[bx, i, j] * 2
+            T.copy(V[bx, 0:256], R)
             T.atomic_add(B, S, use_tma=True)
+            T.atomic_add(W, R, use_tma=True)
 
-    a = integers(1, (64, 64))
+    a = integers(1, (4, 64, 64))
     b = integers(2, (64, 64))
-    everywhere(kernel, [a], a + b, ("sm_90a",), initial=[b])
+    v = integers(3, (4, 256))
+    w = integers(4, (256,))
+    k = everywhere(kernel, [a, v], [b + 2 * a.sum(0), w + v.sum(0)], ("sm_90a",), initial=[b, w])["sm_90a"]
+    assert {s.reduce for s in instructions(k, I.TmaStore, I.BulkStore)} == {"add"}
+    with pytest.raises(TargetError, match="copy engine") as error:
+        lowered(kernel, "sm_80")
+    assert error.value.loc is not None

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ..errors import TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer, Expr, Load, Var
-from ..ir.node import node
-from ..ir.op import Access, Choice, Impl, Op
+from ..ir.instr import BulkStore, TmaStore
+from ..ir.node import Node, node, replace, rewrite
+from ..ir.op import Access, Choice, Impl, Op, Refusal
 from ..ir.stmt import Region, Stmt
 from ..target import Target
 from .atomic_element import AtomicElement
 from .context import Context
+from .copies import bulk, tma
 from .copies.pairs import at, extent, walked
+from .copy import Copy
 from .parallel import Parallel
 
 
@@ -44,16 +48,50 @@ class AtomicTile(Op):
         return Parallel(loop_vars, shape or (1,), (one,), loc=self.loc)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        if self.use_tma:
+            return self._engine(facts, target)
         return Choice((Impl("atomics", "lsu"),))
 
+    def _engine(self, facts: Facts, target: Target) -> Choice:
+        """A store of the copy engine that combines."""
+        dtype = self.dst.buffer.dtype
+        combines = self.kind == "add" or dtype.is_int or dtype.name in ("float16", "bfloat16")
+        reasons = [] if combines else [f"it has no {self.kind} of {dtype}"]
+        if not isinstance(self.value, Region):
+            reasons.append("the value is a scalar")
+        if not reasons:
+            copy = self._copy()
+            found = [bulk.bulk_impl(copy, facts, target), tma.tma_impl(copy, facts, target)]
+            if fitting := tuple(i for i in found if isinstance(i, Impl)):
+                return Choice(fitting)
+            reasons = [f"{r.name}: {r.reason}" for r in found if isinstance(r, Refusal)]
+        raise TargetError(
+            f"T.atomic_{self.kind} cannot use the copy engine here ({'; '.join(reasons)})",
+            rule="use_tma combines a whole shared tile with a tensor by the copy engine",
+            fix="leave use_tma out, or copy the value to a shared tile",
+            loc=self.loc,
+        )
+
+    def _copy(self) -> Copy:
+        return Copy(self.value, self.dst, loc=self.loc)  # type: ignore[arg-type]
+
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
-        return self.as_parallel().infer(impl, known, threads, free)
+        return {} if self.use_tma else self.as_parallel().infer(impl, known, threads, free)
 
     def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
-        return self.as_parallel().misfits(impl, known, threads)
+        return () if self.use_tma else self.as_parallel().misfits(impl, known, threads)
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-        return self.as_parallel().issue(impl, ctx)
+        if not self.use_tma:
+            return self.as_parallel().issue(impl, ctx)
+        stores = self._copy().issue(impl, ctx)
+        return tuple(rewrite(s, self._combining) for s in stores)
+
+    def _combining(self, n: Node) -> Node:
+        return replace(n, reduce=self.kind) if isinstance(n, (TmaStore, BulkStore)) else n
+
+    def complete(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        return self._copy().complete(impl, ctx) if self.use_tma else ()
 
     def run(self, env: Any) -> None:
         to = self.dst.buffer.dtype
