@@ -213,3 +213,48 @@ def test_operand_tile_reused_as_another_dtype():
     a, b = integers(13, (64, 64), "float16", 4), integers(14, (64, 64), "float16", 4)
     d = np.stack([np.arange(1024).reshape(16, 64) + s for s in range(2)])
     everywhere(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64).T), d], NVIDIA, tile_machine=False)
+
+
+def test_some_warps_meet_at_a_numbered_barrier():
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "int32"), B: T.Tensor((128,), "int32")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            s = T.alloc_shared((128,), "int32")
+            v = T.alloc_var("int32")
+            s[tx] = A[tx]
+            T.sync_threads()
+            if tx < 64:
+                for i in T.serial(6):
+                    T.sync_threads(3, 64)
+                    if tx < 64 - (1 << i):
+                        v = s[tx] + s[tx + (1 << i)]
+                    T.sync_threads(3, 64)
+                    if tx < 64 - (1 << i):
+                        s[tx] = v
+            T.sync_threads()
+            B[tx] = s[tx]
+
+    a = integers(15, (128,), "int32")
+    b = a.copy()
+    b[:64] = np.cumsum(a[:64][::-1])[::-1]
+    everywhere(kernel, [a], b, NVIDIA)
+
+
+def test_a_fragment_in_local_scope_is_private():
+    @T.prim_func
+    def kernel(A: T.Tensor((4,), "int32"), B: T.Tensor((4, 64), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            at = T.alloc_fragment((1,), "int32", "local")
+            total = T.alloc_fragment((64,), "int32")
+            T.clear(total)
+            at[0] = A[bx]
+            while at[0] > 0:
+                for i in T.Parallel(64):
+                    total[i] += at[0] * i
+                at[0] = at[0] - 2
+            T.copy(total, B[bx, :])
+
+    a = np.array([5, 0, 8, 1], "int32")
+    sums = [sum(range(n, 0, -2)) for n in a]
+    everywhere(kernel, [a], np.outer(sums, np.arange(64)))

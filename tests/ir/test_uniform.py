@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tileworkbench.ir.dtype import FLOAT32, INT32
-from tileworkbench.ir.expr import Buffer, Load, Special, Var, const
+from tileworkbench.ir.evaluate import evaluate
+from tileworkbench.ir.expr import Buffer, Load, Special, Var, as_expr, const
 from tileworkbench.ir.instr import Addr, LoadMem, Reg, Vote
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.stmt import ONE, ZERO, Break, For, If, Let, Store, While
@@ -83,3 +84,25 @@ def test_leaving_a_loop_at_different_trips_diverges():
 def test_instructions():
     a = Uniformity(kernel(LoadMem(Reg(V, ZERO), Addr(A, BX)), Vote(Reg(W, ZERO), "any", TX < 3)))
     assert a.scope(Load(V, (ZERO,))) == "block" and a.scope(Load(W, (ZERO,))) == "warp"
+
+
+@pytest.mark.parametrize(
+    ("make", "scope"),
+    [
+        (lambda t: t < 64, "warp"),
+        (lambda t: t >= 128, "warpgroup"),
+        (lambda t: t < 100, "thread"),
+        (lambda t: t // 32 == 3, "warp"),
+        (lambda t: t // 128 % 2 == 1, "warpgroup"),
+        (lambda t: t <= 63, "warp"),
+        (lambda t: t % 32 < 16, "thread"),
+        (lambda t: (t < 64) & (t // 4 > 15), "warp"),
+    ],
+)
+def test_tests_on_thread_numbers_agree_over_warps(make, scope):
+    made = make(Special("thread"))
+    assert scope_of(made, {}) == scope
+    length = {"thread": 1, "warp": 32, "warpgroup": 128}[scope]
+    values = [evaluate(make(as_expr(n)), {}) for n in range(512)]
+    for first in range(0, 512, length):
+        assert len(set(values[first : first + length])) == 1

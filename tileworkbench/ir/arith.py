@@ -276,8 +276,10 @@ class Facts:
         return quotient + self._nested_div(remainder, n)
 
     def _division(self, op: str, a: Expr, n: int) -> Expr:
-        return self._simplify_division(Binary(op, a, const(n, a.dtype), dtype=a.dtype), n) if n > 1 else (
-            a if op == "floordiv" else const(0, a.dtype)
+        return (
+            self._simplify_division(Binary(op, a, const(n, a.dtype), dtype=a.dtype), n)
+            if n > 1
+            else (a if op == "floordiv" else const(0, a.dtype))
         )
 
     def _split(

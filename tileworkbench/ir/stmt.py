@@ -122,6 +122,4 @@ def whole(buffer: Buffer) -> Region:
     return Region(buffer, from_zero, buffer.shape)
 
 
-
-
 ZERO, ONE = const(0), const(1)

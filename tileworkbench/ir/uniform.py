@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .expr import Buffer, Const, Expr, Load, Special, Var
+from .expr import Binary, Buffer, Compare, Const, Expr, Load, Special, Var
 from .instr import Instr, Reg, Vote
 from .kernel import Kernel
 from .node import Node, children, walk
 from .op import ElementStmt, Op
 from .stmt import Break, Continue, For, If, Let, Region, Stmt, Store, While
+from .threadruns import run_length, thread_steps
 
 SCOPES = ("thread", "warp", "warpgroup", "role", "block", "cluster", "grid")
+WARP, WARPGROUP = 32, 128  # threads
 _RANK = {scope: rank for rank, scope in enumerate(SCOPES)} | {"lane": 0}
 
 # Where values come from that the hardware gives.
@@ -55,12 +57,14 @@ class Uniformity:
 
     A private buffer (var, local, reg) is as uniform as the narrowest of what is stored to it and of the branches and
     loops around those stores; fragments differ between threads; a load from shared or global memory of a uniform place
-    is uniform, since no thread may write it meanwhile without a race."""
+    is uniform, since no thread may write it meanwhile without a race. `lanes`: threads of a warp."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, lanes: int = WARP) -> None:
+        self.lanes = lanes
         self.vars: dict[Var, str] = dict.fromkeys((*kernel.scalars, *kernel.symbols()), "grid")
         self.vars |= dict.fromkeys(kernel.block_vars, "block")
         self.vars |= dict.fromkeys(kernel.thread_vars, "thread")
+        self.steps = thread_steps(kernel.thread_shape, kernel.thread_vars)
         self.buffers: dict[Buffer, str] = {}
         self._settle(kernel.body)
 
@@ -73,7 +77,10 @@ class Uniformity:
             kind = type(top)
             if kind is Const or not isinstance(top, Node):
                 continue
-            if kind is Var:
+            length = run_length(top, self.steps) if kind is Compare or kind is Binary else 0
+            if length and length % self.lanes == 0:
+                best = min(best, _RANK["warp" if length % WARPGROUP else "warpgroup"])
+            elif kind is Var:
                 best = min(best, _RANK[self.vars.get(top, "grid")])
             elif kind is Special:
                 best = min(best, _RANK[_SPECIALS.get(top.name, "thread")])
@@ -198,5 +205,5 @@ class Uniformity:
 def scope_of(e: Expr, scopes: Mapping[Var, str]) -> str:
     """The scope of an expression whose variables have the given scopes, without a kernel around it."""
     bare = Uniformity.__new__(Uniformity)
-    bare.vars, bare.buffers = dict(scopes), {}
+    bare.vars, bare.buffers, bare.steps, bare.lanes = dict(scopes), {}, {}, WARP
     return bare.scope(e)

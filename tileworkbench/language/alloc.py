@@ -41,12 +41,12 @@ def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Buffer:
 
 def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Buffer:
     """A tile spread over the registers of the block's threads; the compiler decides how."""
-    return _alloc("alloc_fragment", shape, dtype, "fragment")
+    return _alloc("alloc_fragment", shape, dtype, scope_space(scope))
 
 
 def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
     """A private array of each thread."""
-    return _alloc("alloc_local", shape, dtype, "local")
+    return _alloc("alloc_local", shape, dtype, scope_space(scope))
 
 
 def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:

@@ -30,7 +30,7 @@ from .rings import Rings, barrier_buffers, barrier_inits, own_inits
 def lower(kernel: Kernel, target: Target) -> Kernel:
     """The thread-level kernel; shared storage still without offsets."""
     kernel = _with_thread_numbers(kernel)
-    uniform, own_reads = Uniformity(kernel), _read_and_written(kernel)
+    uniform, own_reads = Uniformity(kernel, target.arch.warp_size), _read_and_written(kernel)
     storage = _shared_storage(kernel)
     barriers = barrier_buffers(kernel.channels)
     roles = [r for r in kernel.body if isinstance(r, Role)]

@@ -76,7 +76,8 @@ class Pending:
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
-    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), Uniformity(kernel), _async_read(kernel))
+    uniform = Uniformity(kernel, target.arch.warp_size)
+    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel))
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 

@@ -50,7 +50,7 @@ class _Flow:
 
     def __init__(self, kernel: Kernel, target: Target | None, warp_size: int) -> None:
         self.kernel, self.target, self.warp_size = kernel, target, warp_size
-        self.uniform = Uniformity(kernel)
+        self.uniform = Uniformity(kernel, warp_size)
         self.flat: set[Var] = set()  # variables that are constants once loops are unrolled
         self.facts = Facts()
         self.role: Role | None = None

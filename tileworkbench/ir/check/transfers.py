@@ -50,9 +50,7 @@ def check_transfers(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     found = sums.uneven()
     if found is not None:
         b, want, got = found
-        first = next(
-            n for n in nodes if isinstance(n, (BarArrive, TmaLoad, BulkLoad)) and n.bar.buffer is b
-        )
+        first = next(n for n in nodes if isinstance(n, (BarArrive, TmaLoad, BulkLoad)) and n.bar.buffer is b)
         raise broken(f"barrier {b.name} expects {want} bytes and is brought {got}", first, _RULE)
 
 
