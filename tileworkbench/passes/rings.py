@@ -61,7 +61,9 @@ class Rings:
         key = (channel, side)
         if key not in self.cursors:
             registers = self.ctx.registers(f"{channel.name}_{side}", 2, INT32)
-            self.cursors[key] = Cursor(registers, channel.depth, channel.completion == "bytes")
+            fed_by_itself = channel.consumers == (channel.producer,)  # then nobody waits for an empty version
+            rounds = channel.completion == "bytes" and not (side == "put" and fed_by_itself)
+            self.cursors[key] = Cursor(registers, channel.depth, rounds)
         return self.cursors[key]
 
     def start(self) -> tuple[Stmt, ...]:

@@ -48,6 +48,7 @@ class Shadow:
         self.r_clock: Any = None
         self.writing: dict[int, Pending] = {}
         self.reading: dict[int, Pending] = {}
+        self.read_units: dict[int, Any] = {}
         self.w_pending: Any = None
         self.r_pending: Any = None
         self.r_pending_by: Any = None
@@ -161,7 +162,7 @@ class Shadow:
 
     def _check_reads(self, w: Warp, threads: Any, units: Any, atomic: bool) -> None:
         if self.reading and (held := self.r_pending[units]).any():
-            self._in_flight(w, units, np.where(held > 0, self.r_pending_by[units], 0), self.reading, "write")
+            self._in_flight(w, units, np.where(held > 0, self._reader(units, held), 0), self.reading, "write")
         if self.across:
             foreign = (self.r_many[units]) | ((self.r_block[units] >= 0) & (self.r_block[units] != self.block.number))
             if foreign.any():
@@ -285,14 +286,24 @@ class Shadow:
         if finished:
             self.writing.pop(work.number, None)
 
+    def _reader(self, units: Any, held: Array) -> Array:
+        """The number of an operation that still reads each unit; where the latest has ended, of an earlier one."""
+        latest = self.r_pending_by[units]
+        for i in np.flatnonzero(held > 0):
+            if int(latest.flat[i]) not in self.reading:
+                unit = self._unit(units, int(i))
+                latest.flat[i] = next(n for n, at in self.read_units.items() if (np.arange(self.units)[at] == unit).any())
+        return latest
+
     def begin_read(self, work: Pending, units: Any) -> None:
         if self.r_pending is None:
             self.r_pending = np.zeros(self.units, dtype=np.int32)
             self.r_pending_by = np.zeros(self.units, dtype=np.int32)
-        self.reading[work.number] = work
+        self.reading[work.number], self.read_units[work.number] = work, units
         self.r_pending[units] += 1
         self.r_pending_by[units] = work.number
 
     def end_read(self, work: Pending, units: Any) -> None:
         self.r_pending[units] -= 1
         self.reading.pop(work.number, None)
+        self.read_units.pop(work.number, None)
