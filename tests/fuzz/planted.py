@@ -1,7 +1,7 @@
 """Lowered kernels with the arguments that tell a right one from a wrong one, for faults planted in them.
 
-They are small and go through every ring more than twice, so that each arrival, wait and count matters; the data is exact,
-so that one changed bit shows."""
+They are small and go through every ring more than twice, so that each arrival, wait and count matters; the data is
+exact, so that one changed bit shows."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def product(stages: int) -> tuple[Any, list[np.ndarray], np.ndarray]:
 
 
 def chained() -> tuple[Any, list[np.ndarray], np.ndarray]:
-    """Two products a trip, the second fed from registers by the first, as in attention; three rounds of four trips."""
-    rounds, trips, m, n, d = 3, 4, 64, 16, 16
+    """Two products a trip, the second fed from registers by the first, as in attention; three rounds of three trips."""
+    rounds, trips, m, n, d = 3, 3, 64, 16, 16
 
     @T.prim_func
     def chained(
@@ -77,7 +77,7 @@ def chained() -> tuple[Any, list[np.ndarray], np.ndarray]:
                     T.gemm(weights, V_shared, acc)
                 T.copy(acc, O[r * m, 0])
 
-    q, k, v = numbers((rounds * m, d), np.float16), numbers((trips * n, d), np.float16, 1), numbers((64, d), np.float16, 2)
+    q, k, v = (numbers((x, d), np.float16, seed) for seed, x in enumerate((rounds * m, trips * n, trips * n)))
     scores = q.astype(np.int64) @ k.T.astype(np.int64)
     return chained, [q, k, v], (scores @ v.astype(np.int64)).astype(np.float32)
 

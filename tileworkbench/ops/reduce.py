@@ -101,7 +101,7 @@ class Reduce(Op):
         src, dst = self.src.buffer, self.dst.buffer
         return Reduction(
             self.kind, self.axis, ctx.layouts[src], ctx.layouts[dst], ctx.reg(src), ctx.reg(dst), self.clear,
-            self.nan_propagate, ctx,
+            self.nan_propagate, ctx, self.loc,
         ).emit()  # fmt: skip
 
     def run(self, env: Any) -> None:

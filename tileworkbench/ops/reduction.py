@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import Loc
 from ..ir.dtype import FLOAT32, DType
 from ..ir.expr import Buffer, Expr, Load, Value, as_expr, binary, cast, const, select, unary
 from ..ir.expr import compare as compare_
@@ -58,6 +59,7 @@ class Reduction:
     clear: bool
     nan_propagate: bool
     ctx: Context
+    loc: Loc | None = None
 
     def emit(self) -> tuple[Stmt, ...]:
         dtype = accumulator_dtype(self.src.dtype)
@@ -127,7 +129,7 @@ class Reduction:
                 def step(d: Expr, other: Buffer = other, mask: Expr = mask) -> tuple[Stmt, ...]:
                     both = combine(self.kind, Load(acc, (d,)), Load(other, (ZERO,)), self.nan_propagate)
                     width = self.ctx.target.arch.warp_size
-                    return (Shuffle(run(other), run(acc, d), "xor", mask, width), Store(acc, (d,), both))
+                    return (Shuffle(run(other), run(acc, d), "xor", mask, width, loc=self.loc), Store(acc, (d,), both))
 
                 out += self._each(step)
         return tuple(out)
@@ -152,17 +154,17 @@ class Reduction:
         def gather(d: Expr) -> tuple[Stmt, ...]:
             both = combine(self.kind, Load(acc, (d,)), Load(part, (ZERO,)), self.nan_propagate)
             body: tuple[Stmt, ...] = (
-                LoadMem(run(part), Addr(scratch, d * threads + place)), Store(acc, (d,), both),
+                LoadMem(run(part), Addr(scratch, d * threads + place), loc=self.loc), Store(acc, (d,), both),
             )  # fmt: skip
             for var, mode in loops:
                 body = (For(var, ZERO, const(mode.extent), ONE, body, "unroll"),)
             return (Store(acc, (d,), identity(self.kind, acc.dtype)), *body)
 
-        again = (Sync("role", reason="earlier partial results have been read"),) if ctx.repeats else ()
+        again = (Sync("role", reason="earlier partial results have been read", loc=self.loc),) if ctx.repeats else ()
         return (
             *again,
-            *self._each(lambda d: (StoreMem(Addr(scratch, d * threads + ctx.thread), run(acc, d)),)),
-            Sync("role", reason="partial results of all warps are there"),
+            *self._each(lambda d: (StoreMem(Addr(scratch, d * threads + ctx.thread), run(acc, d), loc=self.loc),)),
+            Sync("role", reason="partial results of all warps are there", loc=self.loc),
             *self._each(gather),
         )
 
