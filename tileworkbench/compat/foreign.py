@@ -25,7 +25,8 @@ class Foreign:
             fix="kernels need none of it; read `kernel.trace` for the passes and `kernel.plan` for what they decided",
         )
 
-    __call__ = __iter__ = __getitem__ = __enter__ = __len__ = __mro_entries__ = _refuse
+    __call__ = __iter__ = __getitem__ = __enter__ = __len__ = __mro_entries__ = __bool__ = _refuse
+    __add__ = __radd__ = __sub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __lt__ = __int__ = _refuse
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._refuse()

@@ -198,7 +198,10 @@ PAGES: dict[str, Page] = {
     "tilelang.cpu.language": Page(rest="language"),
     **{path: Page(INTRINSICS, foreign=EMITTERS) for path in INTRINSIC_PATHS},
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
-    "tilelang.tvm": Page(at("compat.tirx", "DataType"), foreign=TVM),
+    "tilelang.tvm": Page({**at("compat.tirx", "DataType"), **at("errors", TVMError="TileError")}, foreign=TVM),
+    "tilelang.tvm.target": Page(at("compat.tvmtarget", "Target"), foreign=TVM),
+    "tilelang.tvm.error": Page(at("errors", InternalError="TileError", TVMError="TileError"), foreign=TVM),
+    "tilelang.tvm.testing": Page(TESTING, foreign=TVM),
     "tilelang.tvm.tirx": Page(TIRX, rest="compat.tirx"),
 }
 # `from tilelang import tvm` and `import tvm` name one package.

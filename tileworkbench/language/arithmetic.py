@@ -75,9 +75,9 @@ def align_up(x: Any, y: Any) -> Any:
     return ceildiv(x, y) * y
 
 
-def clamp(x: Any, lo: Any, hi: Any) -> Any:
-    """min(max(x, lo), hi)."""
-    return min(max(x, lo), hi)
+def clamp(dst: Any, min_val: Any, max_val: Any) -> Any:
+    """min(max(dst, min_val), max_val)."""
+    return min(max(dst, min_val), max_val)
 
 
 def if_then_else(cond: Any, a: Any, b: Any) -> Any:

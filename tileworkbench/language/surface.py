@@ -38,6 +38,9 @@ class VarFactory:
 
     is_reference = True
 
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, ir_Var)
+
     def __call__(self, name: str, dtype: Any = "int32") -> ir_Var:
         return ir_Var(name, dtype=as_dtype(dtype))
 
