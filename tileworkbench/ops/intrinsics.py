@@ -110,7 +110,7 @@ def _thread_reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) 
     _together(e, ctx, "role")
     kind = e.fn.removeprefix("thread_reduce_")
     held = _hold(args[0], ctx, pre)
-    stride, extent = int(args[1].value), int(args[2].value)
+    stride, extent = int(args[1].value), int(args[2].value)  # type: ignore[attr-defined]
     lanes = ctx.target.arch.warp_size
     while extent % 2 == 0 and stride < lanes and lanes % (2 * stride) == 0:
         other = ctx.registers("y", 1, held.dtype)

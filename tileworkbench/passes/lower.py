@@ -21,6 +21,7 @@ from ..ir.uniform import Uniformity, narrower, rank
 from ..ops.context import Context
 from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
 from ..ops.private import constant_trips
+from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .facts import kernel_facts, wide_tensors
 from .place_sync import own_ring
@@ -133,7 +134,8 @@ class _Lowering:
         inside = (*self.rings.start(), *inside)
         if loads_only:
             inside = (Elect("role", inside),)
-        if self._role.registers is not None:
+        asked = any(isinstance(s, Issue) and isinstance(s.op, SetMaxRegisters) for s in walk(self._role.body))
+        if self._role.registers is not None and not asked:
             direction = "dec" if loads_only else "inc"
             inside = (SetRegs(self._role.registers, direction), *inside)
         return replace(self._role, body=inside)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_choice
 
-from ..errors import LanguageError, TargetError
+from ..errors import LanguageError, ResourceError, TargetError
 from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
@@ -80,6 +80,7 @@ def is_load(choices: dict[Op, Choice], s: Stmt) -> bool:
 def specialise(kernel: Kernel, target: Target) -> Kernel:
     """One role, or load and compute."""
     kernel = _selected(kernel)
+    _fit_registers(kernel, target)
     choices = dict(kernel.attrs["choices"])
     lanes = target.arch.warp_size
     warps = -(-kernel.threads // lanes)
@@ -105,7 +106,7 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     if split:
         reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN), stage_limit=limit)
         consumer = _consume(kernel.body, plan, 1, False)
-    counts = [s.count for s in walk(kernel.body) if isinstance(s, SetMaxRegisters)]
+    counts = [s.count for s in kernel.body if isinstance(s, SetMaxRegisters)]
     role = Role(MAIN, 0, warps, consumer, counts[-1] if counts else None, loc=kernel.loc)
     notes = (f"one role: {reason}",) if reason else ()
     return _finish(kernel, (role,), plan, _launched(kernel, choices, lanes), notes)
@@ -126,6 +127,19 @@ def _selected(kernel: Kernel) -> Kernel:
     choices = {op: _at_once(op, choice) for op, choice in kernel.attrs["choices"].items()}
     body = map_items(kernel.body, lambda s: _as_roles(s))
     return kernel.with_(body=body, attrs={**kernel.attrs, "choices": choices})
+
+
+def _fit_registers(kernel: Kernel, target: Target) -> None:
+    """What the kernel's warpgroups ask for is what a multiprocessor has."""
+    asked = {(r.first_warp, r.warps): r.registers for r in walk(kernel.body) if isinstance(r, Role) and r.registers}
+    total = sum(count * warps * target.arch.warp_size for (_, warps), count in asked.items())
+    if total > target.arch.registers_per_sm:
+        raise ResourceError(
+            f"T.set_max_nreg: the warpgroups ask for {total} registers",
+            rule=f"a multiprocessor of {target.name} has {target.arch.registers_per_sm}",
+            fix="give the consumers fewer registers, for example 160 with three of them",
+            loc=next(n.loc for n in walk(kernel.body) if isinstance(n, SetMaxRegisters)),
+        )
 
 
 def _at_once(op: Op, choice: Choice) -> Choice:
