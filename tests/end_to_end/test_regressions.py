@@ -289,3 +289,30 @@ def test_threads_that_fill_no_whole_warp() -> None:
 
     a = numbers((96, 4), np.int32)
     agree(kernel, [a], [np.bitwise_xor.reduce(a, 0)])
+
+
+def test_narrow_integers_wrap_in_the_simplifier() -> None:
+    """max(7, uint8(j)) was taken for 7, since uint8(-1) looked like 255 · j."""
+
+    @T.prim_func
+    def narrow(A: T.Tensor((64,), "uint8")):
+        with T.Kernel(1, threads=64) as _:
+            for i in T.Parallel(64):
+                A[i] = T.max(T.cast(7, "uint8"), T.cast(i, "uint8")) % T.cast(6, "uint8")
+
+    agree(narrow, [], [(np.maximum(7, np.arange(64)) % 6).astype(np.uint8)])
+
+
+def test_boxes_of_tensor_copies_start_at_multiples_of_128_bytes() -> None:
+    """Slices of 2 × 4 int32 are 32 bytes apart: one box must take them all."""
+
+    @T.prim_func
+    def slices(A: T.Tensor((48, 2, 4), "int32"), B: T.Tensor((48, 2, 4), "int32")):
+        with T.Kernel(2, threads=128) as bx:
+            tile = T.alloc_shared((24, 2, 4), "int32")
+            T.copy(A[bx * 24, 0, 0], tile)
+            for i, j, k in T.Parallel(24, 2, 4):
+                B[bx * 24 + i, j, k] = tile[i, j, k] * 3
+
+    a = np.arange(48 * 8, dtype=np.int32).reshape(48, 2, 4)
+    agree(slices, [a], [a * 3])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from tileworkbench.ir.arith import Facts
-from tileworkbench.ir.expr import Binary, Compare, Const, Expr, Var, binary, compare, const
+from tileworkbench.ir.dtype import DTYPES
+from tileworkbench.ir.expr import Binary, Compare, Const, Expr, Var, binary, cast, compare, const
 from tileworkbench.ir.fold import COMPARE, FOLD
 
 T, R, K = Var("t"), Var("r"), Var("k")
@@ -80,3 +81,17 @@ def test_assumptions_bound_a_variable() -> None:
         (compare("eq", K, 9), (9, 9)),
     ):
         assert facts.assuming(cond).range(K) == expected
+
+
+def test_narrow_types_wrap_and_are_left_alone() -> None:
+    """max(7, uint8(t)) is not 7, and uint8(200) + uint8(100) is not above 255."""
+    facts = Facts(LIMITS)
+    byte = DTYPES["uint8"]
+    narrow = binary("max", const(7, byte), cast(T, byte))
+    assert facts.simplify(narrow) is narrow or not isinstance(facts.simplify(narrow), Const)
+    assert facts.range(narrow) == (0, 255)
+    total = binary("add", cast(T, byte), cast(T, byte))
+    assert facts.range(total) == (0, 255)
+    assert facts.prove(compare("lt", total, const(255, byte))) is None
+    assert facts.range(cast(T + 200, byte)) == (0, 255)
+    assert facts.divisor(binary("mul", cast(T, byte), const(3, byte))) == 1

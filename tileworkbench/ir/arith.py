@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .dtype import BOOL, INT32
+from .dtype import BOOL, INT32, INT64, DType
 from .expr import Binary, Cast, Compare, Const, Expr, Select, Special, Unary, Var, binary, const
 from .linear import coefficient, collect, linear, linear_difference, mentions, rebuild, simplify_logic, substitute
 from .node import map_children
@@ -47,7 +47,7 @@ class Facts:
         """These facts where `cond` holds, as far as it bounds a single variable."""
         if isinstance(cond, Binary) and cond.op == "land":
             return self.assuming(cond.a).assuming(cond.b)
-        if not isinstance(cond, Compare) or not cond.a.dtype.is_int or cond.op not in ("lt", "le", "gt", "ge", "eq"):
+        if not isinstance(cond, Compare) or not is_index(cond.a.dtype) or cond.op not in ("lt", "le", "gt", "ge", "eq"):
             return self
         terms = linear(linear_difference(cond.a, cond.b, self))
         atoms = [a for a in terms if a is not None]
@@ -78,16 +78,18 @@ class Facts:
         if isinstance(e, Special):
             return self.ranges.get(e.name, (0, math.inf))
         if isinstance(e, Binary):
-            return self._range_binary(e)
+            return self._range_binary(e) if is_index(e.dtype) else _bounds(e.dtype)
         if isinstance(e, Select):
             (a, b), (c, d) = self.range(e.a), self.range(e.b)
             return (min(a, c), max(b, d))
         if isinstance(e, Cast) and e.dtype.is_int and e.a.dtype.is_int:
-            return self.range(e.a)
-        if isinstance(e, Unary) and e.op == "neg":
+            inner, own = self.range(e.a), _bounds(e.dtype)
+            keeps = is_index(e.dtype) or (own[0] <= inner[0] and inner[1] <= own[1])
+            return inner if keeps else own
+        if isinstance(e, Unary) and e.op == "neg" and is_index(e.dtype):
             low, high = self.range(e.a)
             return (-high, -low)
-        return (0, 1) if e.dtype is BOOL else UNKNOWN
+        return _bounds(e.dtype)
 
     def _range_binary(self, e: Binary) -> Range:
         (a, b), (c, d) = self.range(e.a), self.range(e.b)
@@ -130,8 +132,10 @@ class Facts:
             return abs(int(e.value)) if not isinstance(e.value, float) else 1
         if isinstance(e, (Var, Special)):
             return self.divisors.get(e if isinstance(e, Var) else e.name, 1)
+        if not is_index(e.dtype):
+            return 1
         if isinstance(e, Cast):
-            return self.divisor(e.a)
+            return self.divisor(e.a) if e.a.dtype.is_int else 1
         if isinstance(e, Binary):
             a, b = self.divisor(e.a), self.divisor(e.b)
             if e.op in ("add", "sub", "min", "max"):
@@ -173,6 +177,9 @@ class Facts:
             return None if inner is None else not inner
         if not isinstance(cond, Compare) or not cond.a.dtype.is_int:
             return None
+        if not is_index(cond.a.dtype):  # narrow types wrap, so their differences say nothing
+            (a, b), (c, d) = self.range(cond.a), self.range(cond.b)
+            return _decide(cond.op, a - d, b - c)
         low, high = self.range(linear_difference(cond.a, cond.b, self))
         return _decide(cond.op, low, high)
 
@@ -187,7 +194,7 @@ class Facts:
         return known_form
 
     def _simplify(self, e: Expr) -> Expr:
-        if isinstance(e, Binary) and e.op in ("add", "sub", "mul") and e.dtype.is_int:
+        if isinstance(e, Binary) and e.op in ("add", "sub", "mul") and is_index(e.dtype):
             return self._simplify_sum(e)
         new = map_children(e, lambda c: self.simplify(c) if isinstance(c, Expr) else c)
         if isinstance(new, Compare) and new.a.dtype.is_int:
@@ -195,7 +202,7 @@ class Facts:
             return new if known is None else const(known, BOOL)
         if isinstance(new, Binary) and new.dtype is BOOL:
             return simplify_logic(new)
-        if isinstance(new, Binary) and new.dtype.is_int:
+        if isinstance(new, Binary) and is_index(new.dtype):
             return self._simplify_int(new)
         if isinstance(new, Select) and isinstance(new.cond, Const):
             return new.a if new.cond.value else new.b
@@ -307,6 +314,21 @@ class Facts:
         if isinstance(e, Binary) and e.op == "floormod" and isinstance(e.b, Const) and int(e.b.value) % n == 0:
             return self._simplify_division(Binary("floormod", e.a, const(n, e.dtype), dtype=e.dtype), n)
         return None
+
+
+def is_index(dtype: DType) -> bool:
+    """True for the types of index arithmetic, which is taken not to wrap. Narrow and unsigned types do wrap: they are
+    data, and only their bounds are known."""
+    return dtype is INT32 or dtype is INT64
+
+
+def _bounds(dtype: DType) -> Range:
+    """What a value of the type can be; unknown for index types, whose widths are chosen later."""
+    if dtype is BOOL:
+        return (0, 1)
+    if not dtype.is_int or is_index(dtype):
+        return UNKNOWN
+    return (dtype.min_value(), dtype.max_value())
 
 
 def _floordiv(a: float, b: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -20,7 +20,17 @@ from ..ir.evaluate import evaluate, is_index_arithmetic
 from ..ir.expr import Buffer, Const, Expr, Load, Var
 from ..ir.node import Node, children
 from ..ir.stmt import For, Stmt, Store
-from ..layout import Distribution, Fragment, loop_layout, padded_loop, permute_dims, reduce_dim, replicated, same
+from ..layout import (
+    Distribution,
+    Fragment,
+    LinearLoop,
+    loop_layout,
+    padded_loop,
+    permute_dims,
+    reduce_dim,
+    replicated,
+    same,
+)
 from .atomic_element import AtomicElement
 
 VECTOR_BYTES = 16
@@ -137,6 +147,8 @@ def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int
 
 def _as_loop(layout: Distribution, dims: tuple[int, ...], nest: Nest) -> Any:
     """A fragment's layout read as a layout of the loop over it."""
+    if isinstance(layout, LinearLoop):
+        return replace(layout, shape=nest.extents) if _in_order(dims, nest) else None
     if not isinstance(layout, Fragment):
         return layout if dims == tuple(range(len(nest.vars))) else None
     for at in reversed([i for i, d in enumerate(dims) if d < 0]):
@@ -144,6 +156,11 @@ def _as_loop(layout: Distribution, dims: tuple[int, ...], nest: Nest) -> Any:
     order = [d for d in dims if d >= 0]
     inverse = tuple(order.index(d) for d in range(len(order)))
     return layout if inverse == tuple(range(len(order))) else permute_dims(layout, inverse)
+
+
+def _in_order(dims: tuple[int, ...], nest: Nest) -> bool:
+    """All loop dimensions in order, apart from those of extent 1: the row-major number of an element is the same."""
+    return [d for d in dims if d >= 0] == list(range(len(nest.vars)))
 
 
 def _vector(nest: Nest, threads: int) -> int:
@@ -160,6 +177,8 @@ def _vector(nest: Nest, threads: int) -> int:
 def derive(nest: Nest, loop: Distribution, use: Use, threads: int) -> Any:
     """The layout that a fragment gets from the loop that walks it; None when this access does not determine it."""
     dims = _identity(use, nest)
+    if dims is not None and isinstance(loop, LinearLoop):
+        return replace(loop, shape=tuple(use.buffer.shape)) if _in_order(dims, nest) else None
     if dims is None or not isinstance(loop, Fragment):
         return loop if dims == tuple(range(len(nest.vars))) else None
     layout: Fragment = loop

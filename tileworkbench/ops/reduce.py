@@ -81,17 +81,18 @@ class Reduce(Op):
         if src not in known and free:
             out[src] = padded_loop(tuple(src.shape), threads, max(1, 16 // src.dtype.bytes))
         source = known.get(src, out.get(src))
-        if isinstance(source, Fragment) and dst not in known:
-            out[dst] = self.result_layout(source)
+        if source is not None and dst not in known:
+            out[dst] = self.result_layout(self._reducible(source, threads))
         return out
+
+    def _reducible(self, source: Any, threads: int) -> Fragment:
+        """The tile's layout, or the mode form that a layout without modes is converted to."""
+        return source if isinstance(source, Fragment) else padded_loop(tuple(self.src.buffer.shape), threads, 1)
 
     def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
         src, dst = self.src.buffer, self.dst.buffer
-        source = known[src]
-        out: list[tuple[Buffer, Any]] = []
-        if not isinstance(source, Fragment):
-            source = padded_loop(tuple(src.shape), threads, 1)
-            out.append((src, source))
+        source = self._reducible(known[src], threads)
+        out: list[tuple[Buffer, Any]] = [] if source is known[src] else [(src, source)]
         wanted = self.result_layout(source)
         if not same(known[dst], wanted):
             out.append((dst, wanted))

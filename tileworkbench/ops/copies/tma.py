@@ -122,7 +122,7 @@ def _part(layout: SharedLayout, shape: tuple[int, ...], item: int) -> SharedLayo
 
 @cache
 def boxes(layout: SharedLayout, item: int) -> tuple[TmaBox, ...]:
-    """Equal boxes that together write the layout, each at a place where the copy engine may; none when there are none."""
+    """Equal boxes that together write the layout, each where the copy engine may write; none when there are none."""
     found = tma_boxes(layout, item)
     made = found.boxes if isinstance(found, TmaBoxes) else _pieces_of_a_row(layout, item)
     usable = len(made) <= MOST_BOXES and all(box.start % SHARED_ALIGNMENT == 0 for box in made)
