@@ -7,20 +7,14 @@ side is chosen. The vectorise pass later merges the accesses of the innermost (v
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from dataclasses import replace as replace_scope
 from typing import Any
 
 from ..errors import InternalError, LanguageError
 from ..ir.arith import substitute
 from ..ir.expr import (
-    Binary,
-    Buffer,
-    Call,
     Const,
     Expr,
-    Load,
-    Select,
     Value,
     Var,
     as_expr,
@@ -30,8 +24,8 @@ from ..ir.expr import (
     logical,
     logical_not,
 )
-from ..ir.instr import Addr, AtomicMem, CallExtern, LoadMem, Reg, StoreMem
-from ..ir.node import map_children, replace, walk
+from ..ir.instr import Addr, AtomicMem, CallExtern, Reg, StoreMem
+from ..ir.node import replace, walk
 from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ..ir.uniform import rank
 from ..layout import Distribution
@@ -39,28 +33,11 @@ from . import intrinsics, private
 from .atomic_element import AtomicElement
 from .context import Context, run
 from .extern import ExternCall
-from .loops import Nest, Use, require_fit
+from .loops import Nest
+from .values import TRUE, Scope, cache_of, coordinates, expression, register_index, thread_scope
 
-TRUE = const(True)
 # Orders that the memory system has no word for become the next stronger one.
 ORDERS = {"consume": "acquire", "seq_cst": "acq_rel"}
-
-
-@dataclass
-class Scope:
-    """State while one loop's body is emitted. `mapping` binds the user's loop variables to coordinates; `digits` are
-    the register loop variables; `guard` holds for elements that exist; `side` additionally limits side effects."""
-
-    ctx: Context
-    nest: Nest
-    loop: Distribution | None
-    mapping: Mapping[Var, Expr]
-    digits: tuple[Var, ...] = ()
-    lane: Var | None = None  # the innermost digit, which the vectorise pass may merge over
-    lanes: int = 1
-    inner: tuple[For, ...] = ()
-    side: Expr = TRUE
-    pre: list[Stmt] = field(default_factory=list)
 
 
 def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tuple[Stmt, ...], loop: Distribution,
@@ -191,99 +168,6 @@ def loop_kind(s: For, walks_registers: bool = False) -> str:
     return "serial"
 
 
-def _coords(indices: tuple[Expr, ...], scope: Scope) -> tuple[Expr, ...]:
-    return tuple(scope.ctx.coordinate(expression(i, scope)) for i in indices)
-
-
-def register_index(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Expr:
-    """The register of a fragment, local or var element."""
-    if buffer.space != "fragment":
-        offset: Expr = ZERO
-        for index, extent in zip(indices, buffer.shape, strict=True):
-            offset = offset * extent + expression(index, scope)
-        return scope.ctx.facts.simplify(offset)
-    if scope.loop is None:
-        raise InternalError(f"fragment {buffer.name} is indexed outside T.Parallel", loc=buffer.loc)
-    use = Use(buffer, indices, False, scope.inner)
-    found = require_fit(scope.nest, scope.loop, use, scope.ctx.layouts[buffer])
-    total: Expr = const(found.base)
-    for digit, weight in zip(scope.digits, found.weights, strict=True):
-        total = total + digit * weight
-    for var, weight in found.inner:
-        total = total + var * weight
-    return total
-
-
-def expression(e: Expr, scope: Scope) -> Expr:
-    """`e` with loop variables bound and memory loads moved into registers (appended to scope.pre)."""
-    if isinstance(e, Var):
-        return scope.mapping.get(e, e)
-    if isinstance(e, Load):
-        return _load(e, scope, TRUE)
-    if isinstance(e, Select):
-        return _select(e, scope)
-    if isinstance(e, Binary) and e.op in ("land", "lor"):
-        a = expression(e.a, scope)
-        return scope.ctx.facts.simplify(logical(e.op, a, _under(e.b, a if e.op == "land" else logical_not(a), scope)))
-    if isinstance(e, Call) and intrinsics.is_intrinsic(e):
-        return _exchange(e, scope)
-    if not e._fields:  # type: ignore[attr-defined]
-        return e
-    new = map_children(e, lambda c: expression(c, scope) if isinstance(c, Expr) else c)
-    return scope.ctx.facts.simplify(new) if new.dtype.is_int else new
-
-
-def _exchange(e: Call, scope: Scope) -> Expr:
-    if scope.loop is not None or scope.lane is not None:
-        raise LanguageError(
-            f"T.{e.fn} inside T.Parallel or T.vectorized",
-            rule="it works between the threads of a warp or block",
-            fix="write the loop over threads with T.get_thread_binding()",
-            loc=e.loc,
-        )
-    args = [expression(a, scope) for a in e.args]
-    return intrinsics.value(e, args, scope.ctx, scope.pre)
-
-
-def _select(e: Select, scope: Scope) -> Expr:
-    """Loads of a side happen only where that side is chosen."""
-    cond = scope.ctx.facts.simplify(expression(e.cond, scope))
-    if isinstance(cond, Const):
-        return expression(e.a if cond.value else e.b, scope)
-    a = _under(e.a, cond, scope)
-    b = _under(e.b, logical_not(cond), scope)
-    return replace(e, cond=cond, a=a, b=b)
-
-
-def _under(e: Expr, cond: Expr, scope: Scope) -> Expr:
-    mark = len(scope.pre)
-    made = expression(e, scope)
-    for i in range(mark, len(scope.pre)):
-        load = scope.pre[i]
-        if isinstance(load, LoadMem):
-            pred = cond if load.pred is None else logical("land", cond, load.pred)
-            fill = const(0, load.dst.buffer.dtype) if load.fill is None else load.fill
-            scope.pre[i] = replace(load, pred=pred, fill=fill)
-    return made
-
-
-def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
-    ctx, buffer = scope.ctx, e.buffer
-    if buffer.space in ("local", "var"):
-        return private.read(ctx.reg(buffer), register_index(buffer, e.indices, scope), ctx, scope.pre)
-    if buffer.space == "fragment":
-        return Load(ctx.reg(buffer), (register_index(buffer, e.indices, scope),), loc=e.loc)
-    coords = _coords(e.indices, scope)
-    staged = ctx.registers(f"{buffer.name}_v", scope.lanes, buffer.dtype)
-    at: Expr = scope.lane if scope.lane is not None else ZERO
-    pred = ctx.inside(buffer, coords) if buffer.space == "global" else TRUE
-    known = isinstance(pred, Const) and pred.value
-    when, fill = (None, None) if known else (pred, const(0, buffer.dtype))
-    place = ctx.address(buffer, coords)
-    scope.pre.append(LoadMem(run(staged, at), place, when, fill, _cache(buffer, ctx), loc=e.loc))
-    return Load(staged, (at,), loc=e.loc)
-
-
 def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
     ctx, buffer = scope.ctx, s.buffer
     value = cast(expression(s.value, scope), buffer.dtype)
@@ -291,7 +175,7 @@ def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
         return private.write(ctx.reg(buffer), register_index(buffer, s.indices, scope), value, ctx)
     if buffer.space == "fragment":
         return (Store(ctx.reg(buffer), (register_index(buffer, s.indices, scope),), value, loc=s.loc),)
-    coords = _coords(s.indices, scope)
+    coords = coordinates(s.indices, scope)
     staged = ctx.registers(f"{buffer.name}_w", scope.lanes, buffer.dtype)
     at: Value = scope.lane if scope.lane is not None else 0
     side = logical("land", scope.side, _once(s, scope))
@@ -299,12 +183,10 @@ def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
     known = isinstance(pred, Const) and pred.value
     return (
         Store(staged, (as_expr(at),), value, loc=s.loc),
-        StoreMem(ctx.address(buffer, coords), run(staged, at), None if known else pred, _cache(buffer, ctx), loc=s.loc),
+        StoreMem(
+            ctx.address(buffer, coords), run(staged, at), None if known else pred, cache_of(buffer, ctx), loc=s.loc
+        ),
     )
-
-
-def _cache(buffer: Buffer, ctx: Context) -> str:
-    return ctx.cache if buffer.space == "global" else ""
 
 
 def _once(s: Store, scope: Scope) -> Expr:
@@ -319,7 +201,7 @@ def _once(s: Store, scope: Scope) -> Expr:
 
 def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     ctx, buffer = scope.ctx, s.buffer
-    coords = _coords(s.indices, scope)
+    coords = coordinates(s.indices, scope)
     staged = ctx.registers(f"{buffer.name}_a", 1, buffer.dtype)
     value = cast(expression(s.value, scope), buffer.dtype)
     pred = logical("land", scope.side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
@@ -352,7 +234,7 @@ def _extern(s: ExternCall, scope: Scope) -> tuple[Stmt, ...]:
 def _address(region: Region, s: ExternCall, scope: Scope) -> Addr | Reg:
     buffer = region.buffer
     if buffer.space in ("global", "shared"):
-        return scope.ctx.address(buffer, _coords(region.starts, scope))
+        return scope.ctx.address(buffer, coordinates(region.starts, scope))
     if buffer.space == "fragment":
         raise LanguageError(
             f"T.call_extern is given the address of the fragment `{buffer.name}`",
@@ -374,11 +256,6 @@ def _address(region: Region, s: ExternCall, scope: Scope) -> Addr | Reg:
 def emit_simt(s: Stmt, ctx: Context) -> tuple[Stmt, ...]:
     """One thread-level statement of the user's (every thread executes it)."""
     return emit_body((s,), thread_scope(ctx))
-
-
-def thread_scope(ctx: Context) -> Scope:
-    """The state of code that every thread executes by itself."""
-    return Scope(ctx, Nest((), (), (), ()), None, {})
 
 
 def emit_vector(s: For, trips: int, ctx: Context) -> tuple[Stmt, ...]:

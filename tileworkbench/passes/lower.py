@@ -19,8 +19,9 @@ from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store, While
 from ..ir.uniform import Uniformity, narrower, rank
 from ..ops.context import Context
-from ..ops.elementwise import emit_simt, emit_vector, expression, loop_kind, thread_scope, while_loop
+from ..ops.elementwise import emit_simt, emit_vector, loop_kind, while_loop
 from ..ops.private import constant_trips
+from ..ops.values import expression, thread_scope
 from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .facts import kernel_facts, wide_tensors

@@ -11,22 +11,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_choice
 
-from ..errors import LanguageError, ResourceError, TargetError
+from ..errors import LanguageError
 from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
-from ..ir.node import Node, map_children, map_items, replace, walk
+from ..ir.node import replace, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
 from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
-from ..ops.warpgroup import SetMaxRegisters, WarpGroups
+from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .backward_slice import PRIVATE, Slice, is_private_store
+from .manual import fit_registers, manual_op, selected
 
-GROUP = 4  # warps of a warpgroup
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
 MAIN = "main"
 NO_LIMIT = 1 << 30
@@ -79,8 +78,8 @@ def is_load(choices: dict[Op, Choice], s: Stmt) -> bool:
 
 def specialise(kernel: Kernel, target: Target) -> Kernel:
     """One role, or load and compute."""
-    kernel = _selected(kernel)
-    _fit_registers(kernel, target)
+    kernel = selected(kernel)
+    fit_registers(kernel, target)
     choices = dict(kernel.attrs["choices"])
     lanes = target.arch.warp_size
     warps = -(-kernel.threads // lanes)
@@ -112,66 +111,6 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     return _finish(kernel, (role,), plan, _launched(kernel, choices, lanes), notes)
 
 
-def _manual(kernel: Kernel) -> Op | None:
-    """A statement by which the kernel controls the hardware itself."""
-    nodes = (n for n in walk(kernel.body) if isinstance(n, (Op, Role)))
-    return next((n for n in nodes if isinstance(n, Op) and n.manual), None)
-
-
-def _selected(kernel: Kernel) -> Kernel:
-    """Kernels that control the hardware themselves: their warpgroups as roles inside the one role, their plain loads
-    complete when they end."""
-    own = _manual(kernel)
-    if own is None:
-        return kernel
-    choices = {op: _at_once(op, choice) for op, choice in kernel.attrs["choices"].items()}
-    body = map_items(kernel.body, lambda s: _as_roles(s))
-    return kernel.with_(body=body, attrs={**kernel.attrs, "choices": choices})
-
-
-def _fit_registers(kernel: Kernel, target: Target) -> None:
-    """What the kernel's warpgroups ask for is what a multiprocessor has."""
-    asked = {(r.first_warp, r.warps): r.registers for r in walk(kernel.body) if isinstance(r, Role) and r.registers}
-    total = sum(count * warps * target.arch.warp_size for (_, warps), count in asked.items())
-    if total > target.arch.registers_per_sm:
-        raise ResourceError(
-            f"T.set_max_nreg: the warpgroups ask for {total} registers",
-            rule=f"a multiprocessor of {target.name} has {target.arch.registers_per_sm}",
-            fix="give the consumers fewer registers, for example 160 with three of them",
-            loc=next(n.loc for n in walk(kernel.body) if isinstance(n, SetMaxRegisters)),
-        )
-
-
-def _at_once(op: Op, choice: Choice) -> Choice:
-    """Without the implementations that a channel must wait for."""
-    left = tuple(i for i in choice.impls if i.completion != "bytes")
-    if not left:
-        raise TargetError(
-            f"T.{op.name} by {choice.impls[0].name} in a kernel that controls the hardware itself",
-            rule="such a kernel waits for its own loads, on its own barriers",
-            fix="use T.tma_copy(..., barrier=bar[i]) and wait for the barrier",
-            loc=op.loc,
-        )
-    return replace_choice(choice, impls=left)
-
-
-def _as_roles(n: Node) -> Node:
-    if isinstance(n, WarpGroups):
-        first, last = min(n.groups), max(n.groups)
-        if len(n.groups) != last - first + 1:
-            raise LanguageError(
-                f"T.ws{n.groups}", rule="selected warpgroups stand side by side", fix="T.ws(0, 1)", loc=n.loc
-            )
-        if any(isinstance(m, WarpGroups) for m in walk(n.body)):
-            raise LanguageError(
-                "T.ws inside T.ws", rule="a selection of warpgroups is not divided again", fix="select once", loc=n.loc
-            )
-        counts = [m.count for m in walk(n.body) if isinstance(m, SetMaxRegisters)]
-        name = "groups_" + "_".join(map(str, n.groups))
-        return Role(name, first * GROUP, len(n.groups) * GROUP, n.body, counts[-1] if counts else None, loc=n.loc)
-    return map_children(n, lambda c: _as_roles(c) if isinstance(c, Stmt) else c)
-
-
 def _launched(kernel: Kernel, choices: Mapping[Op, Choice], lanes: int) -> int:
     """Whole warps; exactly the kernel's threads where it uses their numbers, since no other thread may then exist."""
     whole = -(-kernel.threads // lanes) * lanes
@@ -197,7 +136,7 @@ def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, n
 
 def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     """Why this kernel keeps one role, or an empty text."""
-    if (own := _manual(kernel)) is not None:
+    if (own := manual_op(kernel)) is not None:
         return f"the kernel controls the hardware itself (T.{own.name})"
     if not (target.has("tma") and target.has("mbarrier")):
         return f"{target.name} has no copy engine that another role could feed"
