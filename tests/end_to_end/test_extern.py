@@ -94,3 +94,18 @@ def test_fragment_pointer() -> None:
 
     with pytest.raises(LanguageError, match="fragment"):
         lowered(kernel, "sm_80")
+
+
+def test_dtype_by_keyword_and_a_value_that_nobody_reads() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=128):
+            T.import_source(SOURCE)
+            tx = T.get_thread_binding()
+            L = T.alloc_local((1,), "float32")
+            L[0] = A[tx]
+            T.call_extern("put", T.access_ptr(B[tx], "w"), T.access_ptr(L, "r"), 1, dtype="float32")
+            B[tx] = B[tx] + T.call_extern("twice", L[0], dtype="float32")
+
+    for t in NVIDIA:
+        assert nvrtc.build(emit(lowered(kernel, t), Target.of(t))).code  # `put` has no value

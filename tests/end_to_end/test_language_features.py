@@ -258,3 +258,41 @@ def test_a_fragment_in_local_scope_is_private():
     a = np.array([5, 0, 8, 1], "int32")
     sums = [sum(range(n, 0, -2)) for n in a]
     everywhere(kernel, [a], np.outer(sums, np.arange(64)))
+
+
+@pytest.mark.parametrize(("channels", "stride", "dilation", "pad"), [(32, 1, 1, 1), (16, 2, 1, 0), (8, 1, 2, 2)])
+def test_convolution_by_columns_of_the_image(channels, stride, dilation, pad):
+    n, height, width, filters, taps = 2, 9, 7, 32, 3
+    high = (height + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
+    wide = (width + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
+    depth = taps * taps * channels
+
+    @T.prim_func
+    def kernel(
+        X: T.Tensor((n, height, width, channels), "float16"),
+        W: T.Tensor((taps, taps, channels, filters), "float16"),
+        Y: T.Tensor((n, high, wide, filters), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n * high * wide, 64), threads=128) as by:
+            x = T.alloc_shared((64, 32), "float16")
+            w = T.alloc_shared((32, filters), "float16")
+            acc = T.alloc_fragment((64, filters), "float32")
+            flat = T.Tensor((depth, filters), "float16", W.data)
+            out = T.Tensor((n * high * wide, filters), "float32", Y.data)
+            T.clear(acc)
+            for k in T.Pipelined(T.ceildiv(depth, 32), num_stages=2):
+                T.im2col(X, x, by, k, taps, stride, dilation, pad)
+                T.copy(flat[k * 32, 0], w)
+                T.gemm(x, w, acc)
+            T.copy(acc, out[by * 64, 0])
+
+    x = integers(16, (n, height, width, channels), "float16", 3)
+    w = integers(17, (taps, taps, channels, filters), "float16", 3)
+    padded = np.pad(x.astype(np.int64), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    y = np.zeros((n, high, wide, filters), np.int64)
+    for a in range(taps):
+        for b in range(taps):
+            rows = slice(a * dilation, a * dilation + stride * (high - 1) + 1, stride)
+            columns = slice(b * dilation, b * dilation + stride * (wide - 1) + 1, stride)
+            y += padded[:, rows, columns] @ w[a, b].astype(np.int64)
+    everywhere(kernel, [x, w], y, NVIDIA)

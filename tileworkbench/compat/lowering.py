@@ -85,6 +85,7 @@ def lower(
 
 
 def simplify_prim_func(func: Any) -> Any:
-    """The function as it is: expressions are simplified when they are made."""
-    as_kernel(func)  # raises for what is no kernel
+    """The kernel, or the function that makes one, as it is: expressions are simplified when they are made."""
+    if not callable(func):
+        as_kernel(func)  # raises for what is no kernel
     return func

@@ -106,6 +106,7 @@ from .dtypes import UNBUILT as _UNBUILT
 from .dtypes import dtype
 from .elements import all_of, any_of, atomic_addx2, atomic_addx4, index_to_coordinates, transpose
 from .extern import call_extern, call_pure_extern
+from .images import c2d_im2col, im2col
 from .launch import (
     ClusterKernel,
     Kernel,

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from ..ir.expr import Buffer, Expr, Load, as_expr
-from ..ir.stmt import ZERO, Alloc, Region
+from ..ir.node import Node, map_items, replace, rewrite, walk
+from ..ir.stmt import ZERO, Alloc, Region, Stmt
 from ..ops.extern import ExternCall
 from .builder import require
 from .dtypes import as_dtype
@@ -16,24 +17,39 @@ from .pointers import Pointer
 _VOID = ("void", "handle", "")
 
 
-def call_extern(dtype: Any, func_name: str, *args: Any) -> Expr | None:
-    """Calls a device function by name; its value as `dtype`, nothing for "void" and "handle". Arguments are numbers,
-    expressions, T.access_ptr(...), buffers (their first element) and slices."""
+def call_extern(*given: Any, dtype: Any = None) -> Expr | None:
+    """Calls a device function by name: `T.call_extern(dtype, name, *args)` or `T.call_extern(name, *args, dtype=…)`.
+    Its value is of `dtype`, nothing for "void" and "handle"; a value that nobody reads is not asked for. Arguments are
+    numbers, expressions, T.access_ptr(...), buffers (their first element) and slices."""
     builder = require("T.call_extern")
+    dtype, func_name, *args = given if dtype is None else (dtype, *given)
     if not isinstance(func_name, str) or not re.fullmatch(r"[A-Za-z_][\w:<>, ]*", func_name):
         raise fault(f"T.call_extern of {func_name!r}", "the function is given by name", 'T.call_extern("void", "f", x)')
     loc = builder.here
-    given = [_argument(a) for a in args]
+    passed = [_argument(a) for a in args]
     result = None
     if dtype is not None and str(dtype) not in _VOID:
         result = Buffer(builder.unique("result"), (1,), as_dtype(dtype), "var", loc=loc)
         builder.emit(Alloc(result, loc=loc))
         builder.define(result)
-    builder.emit(ExternCall(func_name, tuple(a for a, _ in given), tuple(m for _, m in given), result, loc=loc))
+    builder.emit(ExternCall(func_name, tuple(a for a, _ in passed), tuple(m for _, m in passed), result, loc=loc))
     return Load(result, (ZERO,), loc=loc) if result is not None else None
 
 
 call_pure_extern = call_extern
+
+
+def without_unread(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Calls whose value nobody reads stand for themselves: their function may be one without a value."""
+    read = {n.buffer for n in walk(body) if isinstance(n, Load)}
+    unread = {n.result for n in walk(body) if isinstance(n, ExternCall) and n.result is not None} - read
+
+    def change(n: Node) -> Node | None:
+        if isinstance(n, ExternCall) and n.result in unread:
+            return replace(n, result=None)
+        return None if isinstance(n, Alloc) and n.buffer in unread else n
+
+    return map_items(body, lambda s: rewrite(s, change)) if unread else body
 
 
 def _argument(value: Any) -> tuple[Expr | Region, str]:

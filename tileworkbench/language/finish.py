@@ -10,6 +10,7 @@ from ..errors import Loc, TileError
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
 from .builder import Builder
+from .extern import without_unread
 from .faults import fault, settle
 from .launch import Launch
 from .parameters import untyped
@@ -66,7 +67,7 @@ def one_kernel(
         grid=launch.grid,
         block_vars=launch.block_vars,
         threads=math.prod(launch.thread_shape),
-        body=launch.body,
+        body=without_unread(launch.body),
         thread_vars=launch.thread_vars,
         thread_shape=launch.thread_shape,
         outputs=outputs,
