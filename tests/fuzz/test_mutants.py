@@ -1,6 +1,6 @@
 """Faults planted in lowered kernels: the thread machine finds all that touch order, and most of the others.
 
-A survivor is a gap of the machine, a redundancy of the lowering, or equivalent to the right kernel; the last are listed.
+A survivor is a gap in the machine, redundancy of the lowering, or equivalent to the right kernel; those are listed.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ KINDS = {"cuda": "cuda", "hip": "hip", "cpu": "c"}
 
 
 class Target:
-    """`Target("cuda -arch=sm_90")`, `Target({"kind": "cuda", "arch": "sm_90"})` or a kind alone; `host` is accepted. Its
-    `kind.name`, `arch` and `attrs` are TVM's. In a `with` block it is the target that is compiled for."""
+    """`Target("cuda -arch=sm_90")`, `Target({"kind": "cuda", "arch": "sm_90"})` or a kind alone; `host` is accepted.
+    Its `kind.name`, `arch` and `attrs` are TVM's. In a `with` block it is the target that is compiled for."""
 
     def __init__(self, target: Any, host: Any = None) -> None:
-        self.own = target.own if isinstance(target, Target) else OwnTarget.of(target)
+        self.own: OwnTarget = target.own if isinstance(target, Target) else OwnTarget.of(target)
         named = isinstance(target, Mapping) or (isinstance(target, str) and "-" in target)
         # A kind without an architecture means the card of this machine, whatever it is.
         self.arch = self.own.name if named or self.own.dialect != "cpu" else ""

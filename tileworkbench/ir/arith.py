@@ -178,15 +178,15 @@ class Facts:
         if not isinstance(cond, Compare) or not cond.a.dtype.is_int:
             return None
         if not is_index(cond.a.dtype):  # narrow types wrap, so their differences say nothing
-            (a, b), (c, d) = self.range(cond.a), self.range(cond.b)
-            return _decide(cond.op, a - d, b - c)
+            (low, high), (least, most) = self.range(cond.a), self.range(cond.b)
+            return _decide(cond.op, low - most, high - least)
         low, high = self.range(linear_difference(cond.a, cond.b, self))
         return _decide(cond.op, low, high)
 
     # --- simplification -----------------------------------------------------------------------------------------------
     def simplify(self, e: Expr) -> Expr:
         """An equal expression, usually shorter: sums collected, divisions and remainders split, comparisons proven."""
-        if not e._fields:  # type: ignore[attr-defined]
+        if not e._fields:
             return e
         known_form = self._simplified.get(e)
         if known_form is None:
@@ -239,7 +239,8 @@ class Facts:
         n = g & -g
         if n <= 1:
             return e.a if isinstance(e.b, Const) and e.b.value == 0 else binary("xor", e.a, e.b)
-        high, low = {}, {}
+        high: dict[Expr | None, int] = {}
+        low: dict[Expr | None, int] = {}
         for atom, factor in linear(e.a).items():
             whole = factor * (self.divisor(atom) if atom is not None else 1) % n == 0
             (high if whole else low)[atom] = factor
@@ -252,7 +253,8 @@ class Facts:
     def _simplify_division(self, e: Binary, n: int) -> Expr:
         """(q·n + r) // n = q + r // n and (q·n + r) % n = r % n, for the part q·n of the sum that n divides."""
         terms = linear(e.a)
-        whole, rest = {}, {}
+        whole: dict[Expr | None, int] = {}
+        rest: dict[Expr | None, int] = {}
         for atom, factor in terms.items():
             target = whole if factor * (self.divisor(atom) if atom is not None else 1) % n == 0 else rest
             target[atom] = factor
@@ -296,8 +298,8 @@ class Facts:
         for g in sorted({math.gcd(f, n) for a, f in terms.items() if a is not None}, reverse=True):
             if g <= 1:
                 return None
-            high = {a: f // g for a, f in terms.items() if a is not None and f % g == 0}
-            low = {a: f for a, f in terms.items() if a is not None and f % g}
+            high: dict[Expr | None, int] = {a: f // g for a, f in terms.items() if a is not None and f % g == 0}
+            low: dict[Expr | None, int] = {a: f for a, f in terms.items() if a is not None and f % g}
             offset = terms.get(None, 0)
             high[None], low[None] = offset // g, offset % g
             bounds = self.range(rebuild(low, INT32))

@@ -71,7 +71,7 @@ _ROWS: tuple[tuple[str, str, int, Any], ...] = (
     ("float8_e8m0fnu", "float", 8, ml_dtypes.float8_e8m0fnu),
     ("handle", "handle", 64, np.uint64),
 )
-_NUMPY = {name: np.dtype(container) for name, _, _, container in _ROWS}
+_NUMPY: dict[str, np.dtype] = {name: np.dtype(container) for name, _, _, container in _ROWS}
 DTYPES: dict[str, DType] = {name: DType(name, kind, bits) for name, kind, bits, _ in _ROWS}
 _ALIASES = {
     "half": "float16",
@@ -101,7 +101,7 @@ def dtype(value: Any) -> DType:
     elif value in _PYTHON:
         name = _PYTHON[value]
     elif hasattr(value, "__dtype__"):  # a language-level dtype object
-        return value.__dtype__
+        return dtype(value.__dtype__)
     else:
         text = str(value)
         name = text.removeprefix("torch.") if text.startswith("torch.") else _numpy_name(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import LanguageError, ShapeError
@@ -11,8 +12,11 @@ from .node import Node
 from .operators import Operators
 from .terms import Binary, Cast, Compare, Const, Expr, Select, Unary, Value, Var
 
+Number = int | float | bool
+_Fold = Callable[[Any, Any], Number]
 
-def const(value: int | float | bool, to: DType | None = None) -> Const:
+
+def const(value: Number, to: DType | None = None) -> Const:
     """A constant of type `to`, rounded to it; without `to`: bool, int32 (int64 if it needs it) or float32."""
     if to is None:
         to = BOOL if isinstance(value, bool) else (_int_type(value) if isinstance(value, int) else FLOAT32)
@@ -31,7 +35,9 @@ def const(value: int | float | bool, to: DType | None = None) -> Const:
 
 
 # Small constants are made once: index arithmetic asks for them all the time.
-_SMALL = {(to.name, value): Const(value, dtype=to) for to in (INT32, DTYPES["int64"]) for value in range(-64, 257)}
+_SMALL: dict[tuple[str, Number], Const] = {
+    (to.name, value): Const(value, dtype=to) for to in (INT32, DTYPES["int64"]) for value in range(-64, 257)
+}
 
 
 def _int_type(value: int) -> DType:
@@ -94,7 +100,7 @@ def cast(a: Expr, to: DType, saturate: bool = False) -> Expr:
     return Cast(a, dtype=to, saturate=saturate, loc=a.loc)
 
 
-FOLD = {
+FOLD: dict[str, _Fold] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
@@ -112,7 +118,7 @@ FOLD = {
     "land": lambda x, y: bool(x) and bool(y),
     "lor": lambda x, y: bool(x) or bool(y),
 }
-COMPARE = {
+COMPARE: dict[str, _Fold] = {
     "eq": lambda x, y: x == y,
     "ne": lambda x, y: x != y,
     "lt": lambda x, y: x < y,
@@ -120,6 +126,7 @@ COMPARE = {
     "gt": lambda x, y: x > y,
     "ge": lambda x, y: x >= y,
 }
+_UNARY: dict[str, Callable[[Number], Number]] = {"neg": lambda v: -v, "abs": abs, "not": lambda v: ~int(v)}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
@@ -194,9 +201,8 @@ def logical_not(a: Value) -> Expr:
 def unary(op: str, a: Value) -> Expr:
     """neg, abs or not (bitwise) of a value."""
     x = as_expr(a)
-    if isinstance(x, Const) and op in ("neg", "abs", "not"):
-        value = {"neg": lambda v: -v, "abs": abs, "not": lambda v: ~int(v)}[op](x.value)
-        return const(value, x.dtype)
+    if isinstance(x, Const) and op in _UNARY:
+        return const(_UNARY[op](x.value), x.dtype)
     return Unary(op, x, dtype=x.dtype, loc=x.loc)
 
 
@@ -222,7 +228,7 @@ def ceildiv(a: Value, b: Value) -> Expr:
     x, y, to = operands(a, b)
     if isinstance(y, Const) and to.is_int and y.value != 0:
         if isinstance(x, Const):
-            return const(-(-x.value // y.value), to)  # type: ignore[operator]
+            return const(-(-x.value // y.value), to)
         if y.value < 0:
             return unary("neg", binary("floordiv", x, -y.value))
     return binary("floordiv", binary("add", a, binary("sub", b, 1)), b)
@@ -237,11 +243,11 @@ def same(a: Any, b: Any) -> bool:
         return isinstance(x, (int, float)) and isinstance(y, (int, float)) and x == y
     if type(a) is not type(b) or isinstance(a, Var):
         return False
-    if isinstance(a, Const):
+    if isinstance(a, Const) and isinstance(b, Const):
         return a.dtype is b.dtype and (a.value == b.value or (a.value != a.value and b.value != b.value))
     if a.dtype is not b.dtype:
         return False
-    for name in a._fields:  # type: ignore[attr-defined]
+    for name in a._fields:
         x, y = getattr(a, name), getattr(b, name)
         if type(x) is tuple:
             if len(x) != len(y) or not all(same(i, j) for i, j in zip(x, y, strict=True)):

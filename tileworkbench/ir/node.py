@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from ..errors import Loc
 
@@ -35,7 +35,7 @@ def _may_hold_nodes(annotation: str) -> bool:
 
 def leaf(cls: type[N]) -> type[N]:
     """Declares that walks and rewrites do not enter nodes of this class."""
-    cls._fields = cls._links = ()  # type: ignore[attr-defined]
+    cls._fields = cls._links = ()
     return cls
 
 
@@ -44,15 +44,15 @@ class Node:
     """`loc` is the user's place this node came from; every pass keeps it."""
 
     loc: Loc | None = field(default=None, kw_only=True, repr=False)
-
-
-Node._fields = Node._links = Node._all = ()  # type: ignore[attr-defined]
+    _all: ClassVar[tuple[str, ...]] = ()
+    _fields: ClassVar[tuple[str, ...]] = ()  # what the node says; its place and type aside
+    _links: ClassVar[tuple[str, ...]] = ()  # those of them that may hold nodes
 
 
 def children(n: Node) -> Iterator[Node]:
     """The nodes directly below `n`, in field order."""
     found: list[Node] = []
-    for name in n._links:  # type: ignore[attr-defined]
+    for name in n._links:
         value = getattr(n, name)
         if type(value) is tuple:
             found += [item for item in value if isinstance(item, Node)]
@@ -68,7 +68,7 @@ def walk(n: Node | tuple[Node, ...]) -> Iterator[Node]:
     while stack:
         top = pop()
         yield top
-        for name in top._links[::-1]:  # type: ignore[attr-defined]
+        for name in top._links[::-1]:
             value = getattr(top, name)
             if type(value) is tuple:
                 stack += [item for item in value[::-1] if isinstance(item, Node)]
@@ -80,7 +80,7 @@ def replace(n: N, **changes: Any) -> N:
     """`n` with some fields changed; `n` itself when nothing differs."""
     if all(getattr(n, key) is value for key, value in changes.items()):
         return n
-    values = {name: getattr(n, name) for name in n._all}  # type: ignore[attr-defined]
+    values = {name: getattr(n, name) for name in n._all}
     values.update(changes)
     return type(n)(**values)
 
@@ -90,8 +90,9 @@ def map_children(n: N, fn: Callable[[Node], Node | tuple[Node, ...] | None]) -> 
 
     Inside a tuple (a body) `fn` may return a tuple to splice, or None to drop the child."""
     changes: dict[str, Any] = {}
-    for name in n._links:  # type: ignore[attr-defined]
+    for name in n._links:
         value = getattr(n, name)
+        new: Node | tuple[Any, ...] | None
         if type(value) is tuple:
             new = map_items(value, fn)
         elif isinstance(value, Node):
@@ -122,6 +123,6 @@ def rewrite(n: N, fn: Callable[[Node], Node | tuple[Node, ...] | None]) -> Any:
     identity."""
 
     def go(m: Node) -> Node | tuple[Node, ...] | None:
-        return fn(map_children(m, go) if m._links else m)  # type: ignore[attr-defined]
+        return fn(map_children(m, go) if m._links else m)
 
     return go(n)

@@ -92,8 +92,12 @@ class Op(Stmt):
     list."""
 
     name: ClassVar[str] = "op"
-    # True for statements that control the hardware themselves: a kernel with one keeps the order it was written in.
-    manual: ClassVar[bool] = False
+
+    @property
+    def manual(self) -> bool:
+        """True for statements that control the hardware themselves: a kernel with one keeps the order it was written
+        in."""
+        return False
 
     def effects(self) -> tuple[Access, ...]:
         """Every read and write, conservative when unsure."""
@@ -142,7 +146,7 @@ class Op(Stmt):
     def text(self, show: Any) -> str:
         """The op as the user would write it, without its body if it has one; `show` renders an operand."""
         operands, options = [], []
-        for key in self._fields:  # type: ignore[attr-defined]
+        for key in self._fields:
             value = getattr(self, key)
             if isinstance(value, (Region, Expr, Buffer)):
                 operands.append(show(value))

@@ -3,10 +3,13 @@ the nodes do not know how they are folded, and folding knows the nodes."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..errors import LanguageError, Loc
 from .dtype import BOOL, DType
+
+if TYPE_CHECKING:
+    from .terms import Expr
 
 
 class Operators:
@@ -15,109 +18,110 @@ class Operators:
     __slots__ = ()
     dtype: DType
     loc: Loc | None
-    _binary: ClassVar[Any]
-    _compare: ClassVar[Any]
-    _unary: ClassVar[Any]
-    _logical_not: ClassVar[Any]
-    _cast: ClassVar[Any]
+    _binary: ClassVar[staticmethod[[str, Any, Any], Expr]]
+    _compare: ClassVar[staticmethod[[str, Any, Any], Expr]]
+    _unary: ClassVar[staticmethod[[str, Any], Expr]]
+    _logical_not: ClassVar[staticmethod[[Any], Expr]]
+    _cast: ClassVar[staticmethod[[Any, DType], Expr]]
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> Expr:
         return self._binary("add", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> Expr:
         return self._binary("add", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> Expr:
         return self._binary("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> Expr:
         return self._binary("sub", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> Expr:
         return self._binary("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> Expr:
         return self._binary("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> Expr:
         return self._binary("div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> Expr:
         return self._binary("div", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Any) -> Expr:
         return self._binary("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Any) -> Expr:
         return self._binary("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Any) -> Expr:
         return self._binary("floormod", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Any) -> Expr:
         return self._binary("floormod", other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any) -> Expr:
         return self._binary("pow", self, other)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> Expr:
         return self._binary("and", self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: Any) -> Expr:
         return self._binary("and", other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> Expr:
         return self._binary("or", self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: Any) -> Expr:
         return self._binary("or", other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> Expr:
         return self._binary("xor", self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: Any) -> Expr:
         return self._binary("xor", other, self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Any) -> Expr:
         return self._binary("shl", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Any) -> Expr:
         return self._binary("shl", other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Any) -> Expr:
         return self._binary("shr", self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Any) -> Expr:
         return self._binary("shr", other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Expr:
         return self._unary("neg", self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Self:
         return self
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Expr:
         return self._logical_not(self) if self.dtype is BOOL else self._unary("not", self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Expr:
         return self._unary("abs", self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> Expr:
         return self._compare("lt", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Expr:
         return self._compare("le", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> Expr:
         return self._compare("gt", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> Expr:
         return self._compare("ge", self, other)
 
-    def __eq__(self, other: object) -> Any:
+    # No truth values: `==` on expressions builds an expression, as every other operator does.
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         return self._compare("eq", self, other) if isinstance(other, (Operators, int, float)) else NotImplemented
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
         return self._compare("ne", self, other) if isinstance(other, (Operators, int, float)) else NotImplemented
 
     __hash__ = object.__hash__

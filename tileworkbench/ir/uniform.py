@@ -74,22 +74,20 @@ class Uniformity:
         stack: list[Any] = [e]
         while stack:
             top = stack.pop()
-            kind = type(top)
-            if kind is Const or not isinstance(top, Node):
+            if isinstance(top, Const) or not isinstance(top, Node):
                 continue
-            length = run_length(top, self.steps) if kind is Compare or kind is Binary else 0
+            length = run_length(top, self.steps) if isinstance(top, (Compare, Binary)) else 0
             if length and length % self.lanes == 0:
                 best = min(best, _RANK["warp" if length % WARPGROUP else "warpgroup"])
-            elif kind is Var:
+            elif isinstance(top, Var):
                 best = min(best, _RANK[self.vars.get(top, "grid")])
-            elif kind is Special:
+            elif isinstance(top, Special):
                 best = min(best, _RANK[_SPECIALS.get(top.name, "thread")])
+            elif isinstance(top, Load):
+                best = min(best, _RANK[self._memory(top.buffer)])
+                stack.extend(top.indices)
             else:
-                if kind is Load:
-                    best = min(best, _RANK[self._memory(top.buffer)])
-                    stack.extend(top.indices)
-                else:
-                    stack.extend(children(top))
+                stack.extend(children(top))
             if best == 0:
                 break
         return SCOPES[best]

@@ -19,8 +19,8 @@ def tile_of(kernel: Kernel, symbol: Var) -> int:
     found = [NO_TILE // 4]
     roots = (*[g for g in kernel.grid if isinstance(g, Expr)], *kernel.body)
     nodes = [n for n in walk(roots) if isinstance(n, Binary)]
-    divisions = [n for n in nodes if n.op in ("floordiv", "ceildiv") and isinstance(n.b, Const)]
-    found += [int(n.b.value) for n in divisions if mentions(n.a, symbol)]
+    divisions = [(n.a, n.b.value) for n in nodes if n.op in ("floordiv", "ceildiv") and isinstance(n.b, Const)]
+    found += [int(by) for value, by in divisions if mentions(value, symbol)]
     return max(found)
 
 

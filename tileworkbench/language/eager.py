@@ -82,7 +82,7 @@ def signature(
 def _parameter(table: Any, name: str) -> Parameter:
     default = table.signature.parameters[name].default
     has_default = default is not table.signature.empty
-    kept = {"default": default if has_default else None, "has_default": has_default}
+    kept: dict[str, Any] = {"default": default if has_default else None, "has_default": has_default}
     made = table.made.get(name)
     if made is None:
         return Parameter(name, "constant", **kept)

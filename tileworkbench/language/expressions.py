@@ -105,6 +105,12 @@ class ExpressionRewriter(ast.NodeTransformer):
         rule = "targets are names, elements, and tuples of them"
         return self.refuse(node, f"`{ast.unparse(node)}` cannot be assigned", rule, "assign to a name")
 
+    def literal(self, value: str | tuple[str | None, ...]) -> ast.Constant:
+        """A constant of the text; Python's compiler takes tuples too."""
+        made = ast.Constant("")
+        made.value = value  # type: ignore[assignment]  # typeshed names the literals of source text alone
+        return made
+
     def targets(self, node: ast.expr, kind: str) -> str | tuple[str, ...]:
         """The name, or the tuple of names, after `for` or `as`."""
         if isinstance(node, ast.Name):
@@ -156,7 +162,8 @@ class ExpressionRewriter(ast.NodeTransformer):
                 self.visit(p) if p is not None else ast.Constant(None) for p in (node.lower, node.upper, node.step)
             ]
             return self.tw("slice", node, *parts)
-        return self.visit(node)
+        made: ast.expr = self.visit(node)
+        return made
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
@@ -180,7 +187,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if len(node.ops) == 1:
             op = ast.Constant(self.operator(node.ops[0]))
             return self.tw("compare", node, op, self.visit(node.left), self.visit(node.comparators[0]))
-        ops = ast.Constant(tuple(self.operator(op) for op in node.ops))
+        ops = self.literal(tuple(self.operator(op) for op in node.ops))
         return self.tw("chain", node, ops, self.visit(node.left), *[self.delay(c) for c in node.comparators])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:

@@ -45,8 +45,8 @@ def im2col(
     inside, place = _pixel(
         image.buffer.shape, tile.buffer.shape, (nhw_step, c_step), (i, j), kernel, stride, dilation, pad
     )
-    value = cast(Load(image.buffer, place, loc=loc), tile.buffer.dtype)
-    store = Store(tile.buffer, (i, j), select(inside, value, const(0, tile.buffer.dtype)), loc=loc)
+    pixel = cast(Load(image.buffer, place, loc=loc), tile.buffer.dtype)
+    store = Store(tile.buffer, (i, j), select(inside, pixel, const(0, tile.buffer.dtype)), loc=loc)
     builder.emit(Parallel((i, j), tuple(tile.buffer.shape), (store,), (), loc=loc))
 
 

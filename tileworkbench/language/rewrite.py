@@ -66,7 +66,7 @@ class Rewriter(ExpressionRewriter):
         names = self.targets(node.target, "loop")
         iterator = self.iterator(node.iter)
         body = self.in_loop(node.body)
-        made = self.tw("loop", node, ast.Constant(names), iterator, span=(node, node.iter))
+        made = self.tw("loop", node, self.literal(names), iterator, span=(node, node.iter))
         return self.loop_over(node, node.target, made, body)
 
     def visit_While(self, node: ast.While) -> ast.AST:
@@ -90,15 +90,16 @@ class Rewriter(ExpressionRewriter):
         choice = ast.If(test=ast.Name(flag, ast.Load()), body=self.body(node.body), orelse=self.body(node.orelse))
         return self.loop_over(node, ast.Name(flag, ast.Store()), made, [self.at(choice, node)])
 
-    def visit_With(self, node: ast.With) -> ast.AST:
-        body = None
+    def visit_With(self, node: ast.With) -> ast.stmt | None:
+        inside: ast.stmt | None = None
         for item in reversed(node.items):
             names = self.targets(item.optional_vars, "with") if item.optional_vars is not None else ()
-            made = self.tw("within", item.context_expr, ast.Constant(names), self.visit(item.context_expr))
-            body = [self.loop_over(node, item.optional_vars, made, body or self.body(node.body))]
-        return body[0]  # type: ignore[index]
+            made = self.tw("within", item.context_expr, self.literal(names), self.visit(item.context_expr))
+            body = [inside] if inside is not None else self.body(node.body)
+            inside = self.loop_over(node, item.optional_vars, made, body)
+        return inside
 
-    def loop_over(self, node: ast.AST, target: ast.expr | None, iterator: ast.expr, body: list[ast.stmt]) -> ast.AST:
+    def loop_over(self, node: ast.AST, target: ast.expr | None, iterator: ast.expr, body: list[ast.stmt]) -> ast.stmt:
         if target is None:
             target = ast.Name(self.fresh("w"), ast.Store())
         return self.at(ast.For(target=target, iter=iterator, body=body, orelse=[]), node)
@@ -135,8 +136,8 @@ class Rewriter(ExpressionRewriter):
         if len(node.targets) > 1:
             value = self.tw("once", node.value, value)
         out: list[ast.stmt] = [self.at(ast.Assign([ast.Name(held, ast.Store())], value), node)]
-        for target in node.targets:
-            made = self.assign(target, ast.Name(held, ast.Load()), node)
+        for each in node.targets:
+            made = self.assign(each, ast.Name(held, ast.Load()), node)
             out.extend(made if isinstance(made, list) else [made])
         return out
 
@@ -155,7 +156,8 @@ class Rewriter(ExpressionRewriter):
                 for t, v in zip(target.elts, value.elts, strict=True)
             ]
             return self.at(ast.Tuple(parts, ast.Load()), value)
-        return self.visit(value)
+        made: ast.expr = self.visit(value)
+        return made
 
     def assign(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> Any:
         """Statements that put an already evaluated value into a target."""
@@ -169,7 +171,7 @@ class Rewriter(ExpressionRewriter):
             self.targets_fit(target)
             held = self.fresh("t")
             flat = tuple(t.id if isinstance(t, ast.Name) else None for t in target.elts)
-            unpacked = self.tw("unpack", node, ast.Constant(flat), value)
+            unpacked = self.tw("unpack", node, self.literal(flat), value)
             out: list[ast.stmt] = [self.at(ast.Assign([ast.Name(held, ast.Store())], unpacked), node)]
             for number, part in enumerate(target.elts):
                 one = ast.Subscript(ast.Name(held, ast.Load()), ast.Constant(number), ast.Load())
@@ -218,7 +220,8 @@ class Rewriter(ExpressionRewriter):
     def visit_Try(self, node: ast.Try) -> ast.AST:
         raise self.unsupported(node, "`try`", "check the condition before, in Python outside the kernel")
 
-    visit_TryStar = visit_Try
+    def visit_TryStar(self, node: ast.TryStar) -> ast.AST:
+        raise self.unsupported(node, "`try`", "check the condition before, in Python outside the kernel")
 
     def visit_AsyncFor(self, node: ast.AST) -> ast.AST:
         raise self.unsupported(node, "`async`", "use the plain form")

@@ -204,8 +204,9 @@ def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = Non
         )
     steps = as_shape(strides, "T.make_tensor") if strides is not None else None
     name = builder.take_hint(ptr.name)
-    made = Buffer(name, as_shape(shape, "T.make_tensor"), as_dtype(dtype), "global", steps, (("pointer", ptr),))
-    return builder.table.resolve_pointer(ptr, made)
+    view = Buffer(name, as_shape(shape, "T.make_tensor"), as_dtype(dtype), "global", steps, (("pointer", ptr),))
+    made: Buffer = builder.table.resolve_pointer(ptr, view)
+    return made
 
 
 def match_buffer(param: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Buffer:

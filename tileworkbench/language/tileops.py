@@ -166,7 +166,7 @@ def wgmma_gemm(
 def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:
     """Emits a Gemm of checked operands."""
     builder = require(what)
-    regions = []
+    regions: dict[str, Region] = {}
     for letter, value in (("A", A), ("B", B), ("C", C)):
         if isinstance(value, Load):
             raise fault(
@@ -174,14 +174,14 @@ def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, cl
                 "operands are tiles of two dimensions",
                 f"write `{value.buffer.name}[i, :, :]` for a slice, or the tile's name",
             )
-        regions.append(_matrix(what, letter, to_region(value, f"{what}: {letter}")))
+        regions[letter] = _matrix(what, letter, to_region(value, f"{what}: {letter}"))
     for flag, value in (("transpose_A", ta), ("transpose_B", tb)):
         if isinstance(value, Expr) or not isinstance(value, bool | int):
             raise fault(f"{what}: {flag}={value!r}", "it is a bool known while compiling", "use True or False")
     if policy not in _POLICIES:
         raise fault(f"{what}: policy={policy!r}", "it is a GemmWarpPolicy", "T.GemmWarpPolicy.Square")
-    made = Gemm(*regions, bool(ta), bool(tb), truth(clear), _POLICIES[GemmWarpPolicy(policy)], given, loc=builder.here)
-    builder.emit(made)
+    a, b, c, chosen = regions["A"], regions["B"], regions["C"], _POLICIES[GemmWarpPolicy(policy)]
+    builder.emit(Gemm(a, b, c, bool(ta), bool(tb), truth(clear), chosen, given, loc=builder.here))
 
 
 def _matrix(what: str, letter: str, region: Region) -> Region:

@@ -74,6 +74,12 @@ class Atom:
     def shape(self) -> tuple[int, int, int]:
         return (self.m, self.n, self.k)
 
+    def fragments(self) -> tuple[Fragment, Fragment, Fragment]:
+        """A, B and C in registers. InternalError for an instruction that reads A or B from shared memory."""
+        if self.a is None or self.b is None:
+            raise InternalError(f"{self.instruction} reads an operand from shared memory alone")
+        return self.a, self.b, self.c
+
     def registers32(self, operand: Literal["a", "b", "c"]) -> int:
         """32-bit registers per thread of one operand; 0 when it comes from shared memory."""
         fragment: Fragment | None = getattr(self, operand)

@@ -127,6 +127,10 @@ class Distribution:
         """All threads that hold `coords`, replica 0 first."""
         raise NotImplementedError
 
+    def replica(self, thread: Any) -> Any:
+        """Which replica `thread` is, 0 … replication - 1; side effects belong to replica 0; polymorphic."""
+        raise NotImplementedError
+
     def locate(self, thread: Any, *coords: Any) -> tuple[Any, Any]:
         """(register, held): the register that holds `coords` and whether `thread` is one of its holders."""
         _, register = self.owner(*coords)

@@ -47,6 +47,9 @@ class LinearLoop(Distribution):
     def replication(self) -> int:
         return 1
 
+    def replica(self, thread: Any) -> Any:
+        return 0
+
     @cached_property
     def steps(self) -> int:
         return -(-self.size // (self.thread_count * self.vector))

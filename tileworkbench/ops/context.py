@@ -134,13 +134,13 @@ class Context:
 
     def address(self, buffer: Buffer, coords: tuple[Value, ...]) -> Addr:
         """Where an element of a shared tile (of its current version) or of a global tensor lies."""
-        coords = tuple(as_expr(c) for c in coords)
+        place = tuple(as_expr(c) for c in coords)
         if buffer.space == "global":
             if root(buffer) in self.wide:
-                coords = tuple(cast(self.facts.simplify(c), INT64) for c in coords)
-            return Addr(root(buffer), self.facts.simplify(global_offset(buffer, coords)))
+                place = tuple(cast(self.facts.simplify(c), INT64) for c in place)
+            return Addr(root(buffer), self.facts.simplify(global_offset(buffer, place)))
         layout = self.layouts[buffer]
-        offset = as_expr(layout.offset(*coords)) + self.version.get(buffer, ZERO) * layout.size
+        offset = as_expr(layout.offset(*place)) + self.version.get(buffer, ZERO) * layout.size
         return Addr(self.shared(buffer), self.facts.simplify(offset))
 
     def coordinate(self, e: Expr) -> Expr:

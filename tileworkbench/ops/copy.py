@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from dataclasses import replace as changed
 from typing import Any, ClassVar
@@ -121,18 +121,27 @@ class Copy(Op):
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         policy = str(self.hint("eviction_policy", ""))
         with ctx.evicting("" if policy == "evict_normal" else policy):
-            return _family(impl).issue(self, impl, ctx)
+            return _ISSUES.get(impl.name, cp_async.issue)(self, impl, ctx)
 
     def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
-        if impl.completion == "group" and impl.engine == "lsu":
+        made = _COMPLETIONS.get(impl.name)
+        if made is None:
             return ()
         with ctx.evicting(str(self.hint("eviction_policy", ""))):
-            return _family(impl).complete(self, impl, ctx)
+            return made(self, impl, ctx)
 
 
-def _family(impl: Impl) -> Any:
-    families = {"tma": tma, "bulk": bulk, "vector": vector, "ldmatrix": matrix, "stmatrix": matrix}
-    return families.get(impl.name, cp_async)
+_Half = Callable[[Copy, Impl, Context], tuple[Stmt, ...]]
+# What begins a copy, by the name of its implementation (all others are cp.async), and what waits for it where it does
+# so by itself.
+_ISSUES: dict[str, _Half] = {
+    "tma": tma.issue,
+    "bulk": bulk.issue,
+    "vector": vector.issue,
+    "ldmatrix": matrix.issue,
+    "stmatrix": matrix.issue,
+}
+_COMPLETIONS: dict[str, _Half] = {"tma": tma.complete, "bulk": bulk.complete, "vector": vector.complete}
 
 
 def fit_shapes(a: tuple[int, ...], b: tuple[int, ...], op: Op) -> None:

@@ -4,6 +4,7 @@ and fences that a kernel writes itself."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from ..errors import LanguageError, Loc, TargetError
 from ..ir.dtype import BOOL, DTYPES, INT32, DType
@@ -38,7 +39,7 @@ def is_intrinsic(e: Call) -> bool:
     return e.fn in _VALUES
 
 
-def is_effect(e: Expr) -> bool:
+def is_effect(e: Expr) -> TypeGuard[Call]:
     return isinstance(e, Call) and e.fn in _EFFECTS
 
 

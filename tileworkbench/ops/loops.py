@@ -121,22 +121,26 @@ def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
     return tuple(dims) if len(set(real)) == len(real) else None
 
 
-def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None, free: bool = True,
-           hint: Any = None) -> Distribution | None:  # fmt: skip
-    """The loop's layout given the known fragments; None when nothing fixes it and `free` is False."""
+def settled(nest: Nest, known: Mapping[Buffer, Any], hint: Distribution | None = None) -> Distribution | None:
+    """The loop's layout where the user or the known fragments fix it, else None."""
     if hint is not None:
         return hint
-    candidates: list[Distribution] = []
+    candidates: list[Distribution | None] = []
     for use in sorted(nest.uses, key=lambda u: not u.writes):
         layout, dims = known.get(use.buffer), _identity(use, nest)
         if layout is not None and dims is not None and len([d for d in dims if d >= 0]) == len(nest.vars):
             candidates.append(_as_loop(layout, dims, nest))
     alone = nest.updates_memory()
-    for candidate in candidates:
-        if candidate is not None and not (alone and candidate.replication > 1):
-            return candidate
-    if not free:
-        return None
+    return next((c for c in candidates if c is not None and not (alone and c.replication > 1)), None)
+
+
+def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None,
+           hint: Distribution | None = None) -> Distribution:  # fmt: skip
+    """The loop's layout given the known fragments; one of `vector` elements a thread when nothing fixes it."""
+    found = settled(nest, known, hint)
+    if found is not None:
+        return found
+    alone = nest.updates_memory()
     width = vector or _vector(nest, threads)
     made = loop_layout(nest.extents, threads, width)
     if alone:
@@ -212,7 +216,7 @@ def infer(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, free: bool, 
     unknown = [u for u in nest.uses if u.buffer not in known]
     if not unknown:
         return {}
-    loop = choose(nest, known, threads, vector=vector, free=free, hint=hint)
+    loop = choose(nest, known, threads, vector=vector, hint=hint) if free else settled(nest, known, hint)
     if loop is None:
         return {}
     out: dict[Buffer, Any] = {}
@@ -256,7 +260,7 @@ def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit |
         strides = _reg_strides(loop)
         if strides is not None:
             return Fit(0, strides)
-    inner = [(f.var, int(f.start.value), int(f.stop.value)) for f in loops if _constant_range(f)]
+    inner = [(f.var, *limits) for f in loops if (limits := _constant_range(f)) is not None]
     free = {v for v, _, _ in inner}
     points = []
     for values in product(*[range(a, b) for _, a, b in inner]) if inner else [()]:
@@ -267,12 +271,12 @@ def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit |
     return _linear(loop, inner, points)
 
 
-def _constant_range(f: For) -> bool:
-    return (
-        all(isinstance(e, Const) for e in (f.start, f.stop, f.step))
-        and f.step.value == 1
-        and f.stop.value > f.start.value
-    )
+def _constant_range(f: For) -> tuple[int, int] | None:
+    """Start and stop of a loop that counts by one between constants and is not empty."""
+    if not (isinstance(f.start, Const) and isinstance(f.stop, Const) and isinstance(f.step, Const)):
+        return None
+    start, stop = int(f.start.value), int(f.stop.value)
+    return (start, stop) if f.step.value == 1 and stop > start else None
 
 
 def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
@@ -285,7 +289,8 @@ def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
     return tuple(weights)
 
 
-def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int], free: set[Var]):  # type: ignore[no-untyped-def]
+def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int],
+               free: set[Var]) -> np.ndarray | None:  # fmt: skip
     """Register number per loop register index (1-D), or None."""
     table, valid = loop.table(), loop.valid()
     scope: dict[Any, Any] = dict(env)

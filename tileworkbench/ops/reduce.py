@@ -138,10 +138,12 @@ class Reduce(Op):
         """All elements of the axis together, in the dtype they have (bools count as truth values)."""
         fn = self._pair()
         if fn is not np.fmax and fn is not np.fmin:
-            return fn.reduce(value, axis=axis, dtype=value.dtype)
+            made: np.ndarray = fn.reduce(value, axis=axis, dtype=value.dtype)
+            return made
         # NumPy's maximum is several times faster than fmax; NaN in the result tells whether the difference matters.
-        fast = (np.maximum if fn is np.fmax else np.minimum).reduce(value, axis=axis)
-        return fn.reduce(value, axis=axis) if np.isnan(fast).any() else fast
+        fast: np.ndarray = (np.maximum if fn is np.fmax else np.minimum).reduce(value, axis=axis)
+        exact: np.ndarray = fn.reduce(value, axis=axis) if np.isnan(fast).any() else fast
+        return exact
 
     def text(self, show: Any) -> str:
         options = "" if self.clear else ", clear=False"

@@ -90,7 +90,7 @@ def expression(e: Expr, scope: Scope) -> Expr:
         return scope.ctx.facts.simplify(logical(e.op, a, under(e.b, a if e.op == "land" else logical_not(a), scope)))
     if isinstance(e, Call) and intrinsics.is_intrinsic(e):
         return _exchange(e, scope)
-    if not e._fields:  # type: ignore[attr-defined]
+    if not e._fields:
         return e
     new = map_children(e, lambda c: expression(c, scope) if isinstance(c, Expr) else c)
     return scope.ctx.facts.simplify(new) if new.dtype.is_int else new

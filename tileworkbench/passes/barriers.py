@@ -42,4 +42,4 @@ def barriers(kernel: Kernel, target: Target) -> Kernel:
         s = map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
         return name(s) if isinstance(s, Role) else s
 
-    return kernel.with_(body=tuple(go(s) for s in kernel.body))  # type: ignore[misc]
+    return kernel.with_(body=tuple(go(s) for s in kernel.body))

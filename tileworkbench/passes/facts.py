@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..ir.arith import Facts
-from ..ir.expr import Buffer, Const, Expr, Var, compare
+from ..ir.expr import Binary, Buffer, Compare, Const, Expr, Var, compare
 from ..ir.kernel import Assumed, Kernel
 from ..ir.node import walk
 from ..ir.stmt import For
@@ -44,12 +44,10 @@ def _upper(extent: Any) -> float:
 
 def _divisor(cond: Expr) -> tuple[Var, int] | None:
     """(symbol, n) of an assumption `symbol % n == 0`."""
-    left = getattr(cond, "a", None)
-    if getattr(cond, "op", "") != "eq" or getattr(left, "op", "") != "floormod":
+    left = cond.a if isinstance(cond, Compare) and cond.op == "eq" else None
+    if not isinstance(left, Binary) or left.op != "floormod":
         return None
-    if isinstance(left.a, Var) and isinstance(left.b, Const):
-        return left.a, int(left.b.value)
-    return None
+    return (left.a, int(left.b.value)) if isinstance(left.a, Var) and isinstance(left.b, Const) else None
 
 
 def assume(kernel: Kernel, target: Target) -> Kernel:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace as changed
-from typing import Any
+from typing import Any, TypeVar
 
 from ..ir.expr import Buffer
 from ..ir.kernel import Decision, Kernel
@@ -176,8 +176,13 @@ def swap(n: Any, old: Buffer, new: Buffer) -> Any:
     return rewrite(n, change)
 
 
+V = TypeVar("V")
+
+
 def _swap_layouts(impl: Impl, old: Buffer, new: Buffer) -> Impl:
-    move = lambda d: {new if b is old else b: v for b, v in d.items()}  # noqa: E731
+    def move(d: Mapping[Buffer, V]) -> dict[Buffer, V]:
+        return {new if b is old else b: v for b, v in d.items()}
+
     return changed(impl, layouts=move(impl.layouts), proxies=move(impl.proxies))
 
 

@@ -121,7 +121,7 @@ class Rings:
             )
             needed = (fence,) if not self.async_read.isdisjoint(channel.buffers) else ()
             landed = (WaitGroup("copy", s.ahead, loc=s.loc),) if channel.completion == "group" else ()
-            arrived = (*landed, *needed, *((meet,) if s.meets else ()))  # type: ignore[assignment]
+            arrived = (*landed, *needed, *((meet,) if s.meets else ()))
         return (*bind, *arrived, *cursor.step())
 
     def release(self, s: Release, own: bool) -> tuple[Stmt, ...]:

@@ -63,7 +63,7 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
 def _pipeline(
     loop: For, written: For, depth: int, role: Role, made: list[Channel], notes: list[str]
 ) -> Stmt | tuple[Stmt, ...]:
-    copies = [s for s in loop.body if _ahead(s)]
+    copies = [s for s in loop.body if isinstance(s, Issue) and _ahead(s)]
     if not copies:
         return loop
     reason = _why_not(loop, copies, role) or _used_outside(written, copies, role)
@@ -83,9 +83,9 @@ def _pipeline(
     return _expand(loop, rings)
 
 
-def _ahead(s: Stmt) -> bool:
+def _ahead(s: Issue) -> bool:
     """A copy from global to shared memory that can be in flight: by groups, or staged in registers."""
-    if not isinstance(s, Issue) or s.impl.completion == "bytes":
+    if s.impl.completion == "bytes":
         return False
     src, dst = getattr(s.op, "src", None), getattr(s.op, "dst", None)
     moves = src is not None and dst is not None and (src.buffer.space, dst.buffer.space) == ("global", "shared")
@@ -219,9 +219,10 @@ def _in_ring(impl: Impl) -> Impl:
     return changed(impl, detail={**impl.detail, "ring": True})
 
 
-def _at_trip(op: Stmt, var: Var, trip: Expr, lets: list[Let]) -> Stmt:
+def _at_trip(op: Op, var: Var, trip: Expr, lets: list[Let]) -> Op:
     """The copy as another trip issues it: scalars of the body are put in by value."""
     for let in reversed(lets):
         op = substitute(op, {let.var: let.value})
-    return substitute(op, {var: trip})
+    made: Op = substitute(op, {var: trip})
+    return made
 

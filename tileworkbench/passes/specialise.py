@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from ..errors import LanguageError
 from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
-from ..ir.node import replace, walk
+from ..ir.node import Node, replace, walk
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
 from ..ir.region import root
 from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
+from ..ops.copy import Copy
 from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .backward_slice import PRIVATE, Slice, is_private_store
@@ -36,7 +38,7 @@ COMPUTE, LOAD = "compute", "load"
 class Site:
     """Copies that one body issues together; they become one channel."""
 
-    loads: list[Op]
+    loads: list[Copy]
     first: int
     last: int
 
@@ -54,8 +56,8 @@ class Plan:
 
     def note_use(self, site: Site, s: Stmt) -> None:
         """Counts the reads of a site's tiles between its wait and its release; a write is a reason to refuse."""
-        tiles = {op.dst.buffer for op in site.loads}  # type: ignore[attr-defined]
-        for a in () if is_load(self.choices, s) else accesses(s):
+        tiles = {op.dst.buffer for op in site.loads}
+        for a in () if is_load(s, self.choices) else accesses(s):
             if a.buffer in tiles:
                 self.used[a.buffer] += 1
                 if a.writes:
@@ -71,7 +73,7 @@ def best(choices: dict[Op, Choice], op: Op) -> Impl:
     return choices[op].impls[0]
 
 
-def is_load(choices: dict[Op, Choice], s: Stmt) -> bool:
+def is_load(s: Node, choices: dict[Op, Choice]) -> TypeGuard[Copy]:
     """A copy whose completion is counted in bytes on a barrier."""
     return isinstance(s, Op) and best(choices, s).completion == "bytes"
 
@@ -146,7 +148,7 @@ def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     if warps % 4 or kernel.threads + LOAD_WARPS * target.arch.warp_size > target.arch.max_threads:
         return f"{kernel.threads} threads are no whole warpgroups, or leave no room for a load role"
     loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
-    if not any(is_load(choices, n) for loop in loops for n in walk(loop.body)):
+    if not any(is_load(n, choices) for loop in loops for n in walk(loop.body)):
         return "no pipelined loop is fed by the copy engine"
     if not set(kernel.thread_vars).isdisjoint(walk(kernel.body)):
         return "the kernel uses thread indices itself"
@@ -174,7 +176,7 @@ def _consume(body: tuple[Stmt, ...], plan: Plan, depth: int, split: bool) -> tup
                 channel = _channel(site, plan, depth)
                 out += [Acquire(channel, loc=s.loc), *site.loads, Commit(channel, loc=s.loc)]
         out += [Wait(_channel(site, plan, depth), loc=s.loc) for site in sites if site.first == i]
-        if not is_load(plan.choices, s):
+        if not is_load(s, plan.choices):
             out.append(_inner(s, plan, split))
         for site in sites:
             if site.first <= i <= site.last:
@@ -199,12 +201,12 @@ def _stray(body: tuple[Stmt, ...], plan: Plan) -> str:
     """Why some use of a loaded tile stands outside its wait and release, or an empty text."""
     tiles = {b for buffers in plan.channels for b in buffers}
     found: Counter[Buffer] = Counter()
-    loads = {n for n in walk(body) if isinstance(n, Op) and is_load(plan.choices, n)}
+    loads = {n for n in walk(body) if isinstance(n, Op) and is_load(n, plan.choices)}
     for a in accesses(body):
         if root(a.buffer) in tiles:
             found[root(a.buffer)] += 1
     for op in loads:
-        found[op.dst.buffer] -= 1  # type: ignore[attr-defined]
+        found[op.dst.buffer] -= 1
     return next((f"`{b.name}` is used apart from its loads" for b in tiles if found[b] != plan.used[b]), "")
 
 
@@ -212,30 +214,33 @@ def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:
     """Groups of loads of this body, by their first and last use after them in it."""
     sites: list[Site] = []
     for i, s in enumerate(body):
-        if not is_load(plan.choices, s):
+        if not is_load(s, plan.choices):
             continue
-        buffer = s.dst.buffer  # type: ignore[attr-defined]
+        buffer = s.dst.buffer
         users = [
             j for j in range(i + 1, len(body))
-            if not is_load(plan.choices, body[j]) and any(root(a.buffer) is buffer for a in accesses(body[j]))
+            if not is_load(body[j], plan.choices) and any(root(a.buffer) is buffer for a in accesses(body[j]))
         ]  # fmt: skip
-        again = [j for j in range(i + 1, len(body)) if is_load(plan.choices, body[j]) and body[j].dst.buffer is buffer]  # type: ignore[attr-defined]
+        again = [
+            j for j, later in enumerate(body[i + 1 :], i + 1)
+            if is_load(later, plan.choices) and later.dst.buffer is buffer
+        ]  # fmt: skip
         if again:
             users = [j for j in users if j < again[0]]
         first, last = (users[0], users[-1]) if users else (i, i)
         near = sites[-1] if sites else None
-        together = near and (near.first, near.last) == (first, last) and not any(
-            not is_load(plan.choices, body[j]) for j in range(body.index(near.loads[0]), i)
+        together = near is not None and (near.first, near.last) == (first, last) and not any(
+            not is_load(body[j], plan.choices) for j in range(body.index(near.loads[0]), i)
         )  # fmt: skip
-        if together:
-            near.loads.append(s)  # type: ignore[union-attr]
+        if near is not None and together:
+            near.loads.append(s)
         else:
             sites.append(Site([s], first, last))
     return sites
 
 
 def _channel(site: Site, plan: Plan, depth: int) -> Channel:
-    buffers = tuple(op.dst.buffer for op in site.loads)  # type: ignore[attr-defined]
+    buffers = tuple(op.dst.buffer for op in site.loads)
     made = plan.channels.get(buffers)
     if made is None:
         clash = [c for c in plan.channels.values() if set(c.buffers) & set(buffers)]

@@ -26,7 +26,7 @@ def steps_section(kernel: JITKernel) -> Section:
 
 
 def first_text(kernel: JITKernel) -> str:
-    return kernel.trace[0].before if len(kernel.trace) else kernel.source
+    return next((step.before for step in kernel.trace), kernel.source)
 
 
 def counts(diff: Diff) -> tuple[int, int]:

@@ -55,4 +55,4 @@ def known(read: Callable[[], Any]) -> Cell:
         value = read()
     except TileError as error:
         return f"hidden: {error.found}" + (f" (fix: {error.fix})" if error.fix else "")
-    return "not told by the compiler" if value is None else value  # type: ignore[no-any-return]
+    return "not told by the compiler" if value is None else value

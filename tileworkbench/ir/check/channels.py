@@ -96,7 +96,8 @@ class RoleChannels:
             raise broken(f"{now} versions of channel {channel.name} open, it has {channel.depth}", s, _EVEN)
 
     def loop(self, s: For | While, state: Open) -> None:
-        before, exits = state.copy(), []
+        before = state.copy()
+        exits: list[Open] = []
         through = self.body(s.body, state, exits)
         for after in [state] * through + exits:
             key = before.differs(after)
@@ -149,9 +150,9 @@ def check_issues(body: tuple[Stmt, ...]) -> None:
     for s in completed:
         if _key(s.op) not in begun:
             raise broken("completed without being issued", s, "each Complete follows an Issue of its operation")
-    for s in issued:
-        if s.impl.completion == "group" and _key(s.op) not in ended and not (_written(s.op) & rings):
-            raise broken("issued and never completed", s, "an asynchronous operation is completed by its role")
+    for i in issued:
+        if i.impl.completion == "group" and _key(i.op) not in ended and not (_written(i.op) & rings):
+            raise broken("issued and never completed", i, "an asynchronous operation is completed by its role")
 
 
 def _key(op: Op) -> tuple[type, frozenset[int]]:

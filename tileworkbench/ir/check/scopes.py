@@ -80,7 +80,7 @@ class Scopes:
         own = {"body", "vars"}
         if inner is not s and getattr(s, "pred", None) is not None:
             self.value(s.pred, s)  # type: ignore[attr-defined]
-        for key in inner._fields:  # type: ignore[attr-defined]
+        for key in inner._fields:
             value = getattr(inner, key)
             if key not in own and isinstance(value, (Node, tuple)):
                 self.value(value, s)
@@ -143,7 +143,7 @@ class Scopes:
                 self.exists(n.buffer, s)
                 stack.append(n.index if kind is Bar else n.start if kind is Reg else n.offset)
             elif isinstance(n, Node) and not isinstance(n, Stmt):
-                stack.extend([getattr(n, key) for key in n._fields])  # type: ignore[attr-defined]
+                stack.extend([getattr(n, key) for key in n._fields])
 
     def exists(self, b: Buffer, s: Stmt | Kernel) -> None:
         if b not in self.known and self._root(b) not in self.known:

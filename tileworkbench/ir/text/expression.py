@@ -76,11 +76,12 @@ class ExprText:
         """Operands that are no part of this room: they may bring `text(show)`; nodes fall back to their fields."""
         text = getattr(value, "text", None)
         if callable(text):
-            return text(self)
+            return str(text(self))
         if isinstance(value, Node) and not isinstance(value, (Stmt, Buffer)):
-            fields = ", ".join(f"{f}={self.at(getattr(value, f), 0)}" for f in value._fields)  # type: ignore[attr-defined]
+            fields = ", ".join(f"{f}={self.at(getattr(value, f), 0)}" for f in value._fields)
             return f"{type(value).__name__}({fields})"
-        return str(value) if type(value).__repr__ is object.__repr__ else repr(value)
+        own: object = type(value).__repr__
+        return str(value) if own is object.__repr__ else repr(value)
 
     def like(self, region: Any, other: Any) -> str:
         """A region as `T.copy` takes it: by its first element alone when the other operand, printed whole, has the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING, fields
-from functools import cache
 from typing import Any
 
 from ..instr import AtomicMem, CommitGroup, CopyAsync, Instr, LdMatrix, LoadMem, Reg, Shuffle, StMatrix, Vote, WaitGroup
@@ -14,24 +13,30 @@ from .expression import ExprText
 _TARGETS = ("dst", "d", "old")  # a register operand of this name is what the instruction gives
 _NAMES: dict[type, str] = {LoadMem: "load", CopyAsync: "cp_async", CommitGroup: "commit", WaitGroup: "wait_group"}
 _NONE = object()
+# Made once a class: every line of a printed kernel asks.
+_DECLARED: dict[type, tuple[tuple[str, Any], ...]] = {}
+_SNAKE: dict[type, str] = {}
 
 
 def instruction(show: ExprText, i: Instr) -> str:
     """An instruction in compact form, its reason as a comment."""
-    kind, skip = type(i), ("reason", "body")
-    name = _NAMES.get(kind) or snake(kind)
-    if kind is AtomicMem:
-        name, skip = f"atomic_{i.op}", (*skip, "op")  # type: ignore[attr-defined]
-    elif kind is Shuffle:
-        name, skip = f"shfl_{i.kind}", (*skip, "kind")  # type: ignore[attr-defined]
-    elif kind is Vote:
-        name, skip = str(i.kind), (*skip, "kind")  # type: ignore[attr-defined]
-    elif kind is LdMatrix or kind is StMatrix:
-        name = f"{kind.__name__.lower()}_x{i.num}{'_trans' if i.transposed else ''}"  # type: ignore[attr-defined]
-        skip = (*skip, "num", "transposed")
-    text = call(show, i, name, skip, _TARGETS)
+    name, shown = _name(i)
+    text = call(show, i, name, ("reason", "body", *shown), _TARGETS)
     reason = getattr(i, "reason", "")
     return f"{text}  # {reason}" if reason else text
+
+
+def _name(i: Instr) -> tuple[str, tuple[str, ...]]:
+    """The instruction's name, and the fields that the name says."""
+    if isinstance(i, AtomicMem):
+        return f"atomic_{i.op}", ("op",)
+    if isinstance(i, Shuffle):
+        return f"shfl_{i.kind}", ("kind",)
+    if isinstance(i, Vote):
+        return str(i.kind), ("kind",)
+    if isinstance(i, (LdMatrix, StMatrix)):
+        return f"{type(i).__name__.lower()}_x{i.num}{'_trans' if i.transposed else ''}", ("num", "transposed")
+    return _NAMES.get(type(i)) or snake(type(i)), ()
 
 
 def call(show: ExprText, n: Node, name: str, skip: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> str:
@@ -53,15 +58,16 @@ def call(show: ExprText, n: Node, name: str, skip: tuple[str, ...] = (), targets
     return f"{target}{name}({', '.join(arguments)})"
 
 
-@cache
-def declared(kind: type) -> tuple[tuple[str, Any], ...]:
+def declared(kind: type[Node]) -> tuple[tuple[str, Any], ...]:
     """Field names of a node class with their defaults."""
-    wanted = kind._fields  # type: ignore[attr-defined]
+    if kind in _DECLARED:
+        return _DECLARED[kind]
     defaults = {f.name: _NONE if f.default is MISSING else f.default for f in fields(kind)}
-    return tuple((name, defaults[name]) for name in wanted)
+    return _DECLARED.setdefault(kind, tuple((name, defaults[name]) for name in kind._fields))
 
 
-@cache
 def snake(kind: type) -> str:
     """CamelCase as camel_case; Mem falls away: StoreMem is `store`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower().removesuffix("_mem")
+    if kind not in _SNAKE:
+        _SNAKE[kind] = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower().removesuffix("_mem")
+    return _SNAKE[kind]

@@ -69,7 +69,7 @@ def op_text(show: ExprText, s: Stmt) -> str:
     """A tile operation on one line; without its body if it has one."""
     text = getattr(s, "text", None)
     if callable(text):
-        return text(show)
+        return str(text(show))
     return call(show, s, f"T.{snake(type(s))}", ("body",))
 
 

@@ -71,27 +71,25 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     atom: Atom = impl.detail["atom"]
     um, un = impl.detail["units"]
     m, n, k = op.mnk
+    held_a, held_b, held_c = (f.registers for f in atom.fragments())
     step = ctx.var("kk")
     outer = ctx.facts
     ctx.facts = ctx.facts.with_range(step, 0, k // atom.k - 1)
     count_m, count_n = m // (um * atom.m), n // (un * atom.n)
     loads: list[Stmt] = []
+    mi, ni = ctx.var("mi"), ctx.var("ni")
     if op.a.buffer.space == "fragment":
         a = ctx.reg(op.a.buffer)
-        a_at = lambda mi: (mi * (k // atom.k) + step) * atom.a.registers  # noqa: E731
+        first_a: Expr = (mi * (k // atom.k) + step) * held_a
     else:
-        a = ctx.registers("a_frag", count_m * atom.a.registers, op.a.buffer.dtype)
+        a = ctx.registers("a_frag", count_m * held_a, op.a.buffer.dtype)
         loads += _load(op.a, operand_a(atom, (m, atom.k), um, un), a, step * atom.k, op.transpose_a, ctx)
-        a_at = lambda mi: mi * atom.a.registers  # noqa: E731
-    b = ctx.registers("b_frag", count_n * atom.b.registers, op.b.buffer.dtype)
+        first_a = mi * held_a
+    b = ctx.registers("b_frag", count_n * held_b, op.b.buffer.dtype)
     loads += _load(op.b, operand_b(atom, (n, atom.k), um, un), b, step * atom.k, not op.transpose_b, ctx)
     c = ctx.reg(op.c.buffer)
-    mi, ni = ctx.var("mi"), ctx.var("ni")
-    d = run(c, (mi * count_n + ni) * atom.c.registers, atom.c.registers)
-    product = Mma(
-        atom.instruction, d, run(a, a_at(mi), atom.a.registers), run(b, ni * atom.b.registers, atom.b.registers), d,
-        loc=op.loc,
-    )  # fmt: skip
+    d = run(c, (mi * count_n + ni) * held_c, held_c)
+    product = Mma(atom.instruction, d, run(a, first_a, held_a), run(b, ni * held_b, held_b), d, loc=op.loc)
     body = (*loads, _unroll(mi, count_m, (_unroll(ni, count_n, (product,)),)))
     ctx.facts = outer
     return (*_cleared(op, c, ctx), _unroll(step, k // atom.k, body))

@@ -84,7 +84,8 @@ class Gemm(Op):
         value = value.reshape(value.shape[: env.lead] + value.shape[-2:])
         if transposed:
             value = value.swapaxes(-1, -2)
-        return env.operand(value, region.buffer.dtype)
+        made: np.ndarray = env.operand(value, region.buffer.dtype)
+        return made
 
     def check(self) -> None:
         m, n, k = self.mnk
@@ -144,11 +145,9 @@ class Gemm(Op):
         return tuple((b, best) for b, best in wanted if b in known and not same(known[b], best))
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-        return _family(impl).issue(self, impl, ctx)
+        family = wgmma if impl.scope == "warpgroup" else mma if impl.engine == "tensor" else scalar
+        made: tuple[Stmt, ...] = family.issue(self, impl, ctx)
+        return made
 
     def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
         return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
-
-
-def _family(impl: Impl) -> Any:
-    return wgmma if impl.scope == "warpgroup" else mma if impl.engine == "tensor" else scalar

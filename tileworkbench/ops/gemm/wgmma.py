@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import LayoutError
+from ...errors import InternalError, LayoutError
 from ...ir.expr import Buffer, Const, Expr, compare, const, logical
 from ...ir.instr import Addr, CommitGroup, Desc, Reg, WaitGroup, Wgmma, WgmmaFence
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import ONE, ZERO, For, Region, Stmt
 from ...layout import SharedLayout
-from ...layout.descriptor import wgmma_descriptor
+from ...layout.descriptor import Descriptor, wgmma_descriptor
 from ...layout.tiles import wgmma_accumulator, wgmma_operand_a
 from ...layout.wgmma import wgmma_atom, wgmma_n
 from ...target import Target
@@ -160,7 +160,7 @@ def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k
     axes = [*along_mn, along_k]
     counts = [count for _, count, _ in axes]
     starts = np.empty(counts, dtype=np.int64)
-    first = None
+    first: Descriptor | None = None
     row, column = (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
     at_mn, at_k = (column, row) if mn_major else (row, column)
     for index in np.ndindex(*counts):
@@ -174,6 +174,8 @@ def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k
             continue
         along = np.moveaxis(starts, axis, 0)
         offset = offset + _piecewise(along, var, item)
+    if first is None:
+        raise InternalError("a wgmma operand without an instruction", loc=region.loc)
     base = ctx.address(buffer, (*region.starts[:-2], ZERO, ZERO))
     place = Addr(base.buffer, ctx.facts.simplify(base.offset + offset))
     return Desc(place, first.span, first.leading, first.stride, "mn" if mn_major else "k")

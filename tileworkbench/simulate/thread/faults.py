@@ -68,7 +68,7 @@ def describe(stmt: Stmt | None) -> str:
     if not isinstance(stmt, Instr):
         return name
     parts = []
-    for key in stmt._fields:  # type: ignore[attr-defined]
+    for key in stmt._fields:
         value = getattr(stmt, key)
         if isinstance(value, (Reg, Addr, Bar)):
             parts.append(value.buffer.name)

@@ -101,7 +101,7 @@ def sites(body: tuple[Any, ...]) -> Iterator[tuple[Path, Node, Stmt]]:
 
 def _below(path: Path, node: Node, stmt: Stmt) -> Iterator[tuple[Path, Node, Stmt]]:
     yield path, node, stmt
-    for name in node._fields:  # type: ignore[attr-defined]
+    for name in node._fields:
         value = getattr(node, name)
         items = enumerate(value) if type(value) is tuple else ((None, value),)
         for i, item in items:

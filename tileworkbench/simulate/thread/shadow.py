@@ -292,7 +292,8 @@ class Shadow:
         for i in np.flatnonzero(held > 0):
             if int(latest.flat[i]) not in self.reading:
                 unit = self._unit(units, int(i))
-                latest.flat[i] = next(n for n, at in self.read_units.items() if (np.arange(self.units)[at] == unit).any())
+                reads = self.read_units.items()
+                latest.flat[i] = next(n for n, at in reads if (np.arange(self.units)[at] == unit).any())
         return latest
 
     def begin_read(self, work: Pending, units: Any) -> None:
