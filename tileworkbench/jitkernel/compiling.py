@@ -54,8 +54,10 @@ def memory_key(out_idx: Any, target: Any, pass_configs: Any, compile_flags: Any)
 
 def finish(tiles: Sequence[Kernel], target: Any, timing: Timing, func: Any = None) -> JITKernel:
     """The compiled kernel of tile-level kernels whose settings are in place; several are launched in order."""
-    found = Target.of(options.target if target is None else target)
+    asked = options.target if target is None else target
+    found = Target.of(asked)
     if found.name == "cpu":
+        tiles = [one_thread(tile) for tile in tiles] if host_kind(asked) else tiles
         with timing.stage("passes"):
             for tile in tiles:
                 check_ops(tile, found)
@@ -63,6 +65,17 @@ def finish(tiles: Sequence[Kernel], target: Any, timing: Timing, func: Any = Non
     if len(tiles) == 1 and not workspaces(tiles[0]):
         return JITKernel(tiles[0], found, timing, text)
     return LaunchSequence(tiles, found, timing, text)
+
+
+def host_kind(target: Any) -> bool:
+    """Whether TileLang's C or LLVM target was asked for: there a block is one thread."""
+    kind = target.get("kind", "") if isinstance(target, Mapping) else getattr(target, "kind", target)
+    return str(getattr(kind, "name", kind)).split(" ")[0].lower() in ("c", "llvm")
+
+
+def one_thread(tile: Kernel) -> Kernel:
+    """The kernel with blocks of one thread, whose index is 0."""
+    return tile.with_(threads=1, thread_shape=(1,) * len(tile.thread_shape))
 
 
 def as_kernels(func: Any) -> tuple[Kernel, ...]:

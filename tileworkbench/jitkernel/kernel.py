@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from ..target.occupancy import Occupancy, occupancy
 from ..target.roofline import Roofline, roofline
 from . import host
 from .profile import Profiler
+from .tilelangnames import TileLangNames
 from .timing import Timing
 from .trace import Trace
 from .variant import Variant, build
@@ -38,7 +38,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-class JITKernel:
+class JITKernel(TileLangNames):
     """A kernel compiled for one target. Calling it takes the inputs and gives the outputs (the tensor, a list, or None
     when all tensors are passed)."""
 
@@ -207,48 +207,15 @@ class JITKernel:
     def trace(self) -> Trace:
         return Trace(self.tile, self.variant.steps if self.variant is not None else ())
 
-    # What a search found about this kernel: milliseconds, the values of its tunable arguments.
-    latency: float | None = None
-    config: dict[str, Any] | None = None
-    ref_latency: float | None = None
-
-    def update_tuner_result(self, latency: float, config: dict[str, Any], ref_latency: float | None) -> JITKernel:
-        """Keeps a search's result with the kernel, and gives the kernel."""
-        self.latency, self.config, self.ref_latency = latency, config, ref_latency
-        return self
-
-    def get_tuner_result(self) -> tuple[float | None, dict[str, Any] | None, float | None]:
-        """(latency, config, reference latency)."""
-        return self.latency, self.config, self.ref_latency
-
     # TileLang's names.
 
     @property
     def params(self) -> tuple[Buffer | Var, ...]:
         return self.tile.params
 
-    @property
-    def kernel_source(self) -> str:
-        return self.source
-
     def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:
         """A `Profiler` of this kernel, whose inputs are of the given TensorSupplyType; run-time extents by name."""
         return Profiler(self, sizes, tensor_supply_type)
-
-    def get_kernel_source(self, kernel_only: bool = True) -> str:
-        return self.source
-
-    def show_source(self, which: str = "kernel") -> None:
-        self._say(self.source)
-
-    def show_ptx(self) -> None:
-        self._say(self.ptx)
-
-    def show_sass(self) -> None:
-        self._say(self.sass)
-
-    def _say(self, text: str) -> None:
-        sys.stdout.write(text.rstrip("\n") + "\n")
 
     def __repr__(self) -> str:
         takes = ", ".join(p.name for p in self.params)
