@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ShapeError, SimulationError
-from ..ir.arith import Facts
 from ..ir.expr import Expr
 from ..ir.instr import Bar, BarArrive, BarExpect, BarWait, CopyAsyncArrive
 from ..ir.node import node
-from ..ir.op import Access, Choice, Impl, Op
+from ..ir.op import Access, Impl, Op
 from ..ir.stmt import Region, Stmt
-from ..target import Target
 from .context import Context
-from .warpgroup import direct
+from .manual_op import ManualOp
 
 ASKED = "the kernel asks for it"
 
@@ -37,66 +35,52 @@ def _agreed(value: Any, op: Op) -> Any:
     return found[0]
 
 
-def check_barrier(op: Any) -> None:
-    """The operand is one barrier of an array made by T.alloc_barrier."""
-    if op.bar.buffer.space != "barrier":
-        raise ShapeError(
-            f"T.{op.name}: `{op.bar.buffer.name}` is in {op.bar.buffer.space} memory",
-            rule="it works on a barrier made by T.alloc_barrier",
-            fix="bar = T.alloc_barrier(arrive_count)",
-            loc=op.loc,
-        )
-
-
 @node
-class BarrierArrive(Op):
-    """Arrives on the barrier; `cta` names the block of the cluster whose barrier is meant, None for the own one."""
+class OnBarrier(ManualOp):
+    """A statement on one barrier of an array made by T.alloc_barrier."""
 
-    name: ClassVar[str] = "mbarrier_arrive"
-    manual: ClassVar[bool] = True
+    feature: ClassVar[str] = "mbarrier"
     bar: Region
-    cta: Expr | None = None
 
     def effects(self) -> tuple[Access, ...]:
         return (Access(self.bar.buffer, "atomic", self.bar),)
 
+    def check(self) -> None:
+        if self.bar.buffer.space != "barrier":
+            raise ShapeError(
+                f"T.{self.name}: `{self.bar.buffer.name}` is in {self.bar.buffer.space} memory",
+                rule="it works on a barrier made by T.alloc_barrier",
+                fix="bar = T.alloc_barrier(arrive_count)",
+                loc=self.loc,
+            )
+
+
+@node
+class BarrierArrive(OnBarrier):
+    """Arrives on the barrier; `cta` names the block of the cluster whose barrier is meant, None for the own one."""
+
+    name: ClassVar[str] = "mbarrier_arrive"
+    cta: Expr | None = None
+
     def run(self, env: Any) -> None:
         env.arrive(self.bar)
-
-    def check(self) -> None:
-        check_barrier(self)
-
-    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        return direct(self, target, "mbarrier")
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return (BarArrive(_bar(self.bar, ctx), None, self.cta, ASKED, loc=self.loc),)
 
 
-
 @node
-class BarrierExpect(Op):
+class BarrierExpect(OnBarrier):
     """Announces `bytes` of asynchronous transfers for the current phase, and arrives when `arrive` says so."""
 
     name: ClassVar[str] = "mbarrier_expect_tx"
-    manual: ClassVar[bool] = True
-    bar: Region
     bytes: Expr
     arrive: bool = False
-
-    def effects(self) -> tuple[Access, ...]:
-        return (Access(self.bar.buffer, "atomic", self.bar),)
 
     def run(self, env: Any) -> None:
         # The machine's copies land when they are issued, so that no bytes are ever outstanding.
         if self.arrive:
             env.arrive(self.bar)
-
-    def check(self) -> None:
-        check_barrier(self)
-
-    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        return direct(self, target, "mbarrier")
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         bar, size = _bar(self.bar, ctx), ctx.facts.simplify(self.bytes)
@@ -105,14 +89,11 @@ class BarrierExpect(Op):
         return (BarExpect(bar, size, ASKED, loc=self.loc),)
 
 
-
 @node
-class BarrierWait(Op):
+class BarrierWait(OnBarrier):
     """Waits until the phase of this parity has completed."""
 
     name: ClassVar[str] = "mbarrier_wait_parity"
-    manual: ClassVar[bool] = True
-    bar: Region
     parity: Expr
 
     def effects(self) -> tuple[Access, ...]:
@@ -129,37 +110,19 @@ class BarrierWait(Op):
     def run(self, env: Any) -> None:
         pass
 
-    def check(self) -> None:
-        check_barrier(self)
-
-    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        return direct(self, target, "mbarrier")
-
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return (BarWait(_bar(self.bar, ctx), ctx.facts.simplify(self.parity), None, ASKED, loc=self.loc),)
 
 
-
 @node
-class BarrierCopies(Op):
+class BarrierCopies(OnBarrier):
     """The barrier is arrived on when the thread's earlier cp.async copies have landed; the arrival is one of the
     counted ones (no pending increment)."""
 
     name: ClassVar[str] = "cp_async_barrier_noinc"
-    manual: ClassVar[bool] = True
-    bar: Region
-
-    def effects(self) -> tuple[Access, ...]:
-        return (Access(self.bar.buffer, "atomic", self.bar),)
 
     def run(self, env: Any) -> None:
         env.arrive(self.bar)
-
-    def check(self) -> None:
-        check_barrier(self)
-
-    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        return direct(self, target, "mbarrier")
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return (CopyAsyncArrive(_bar(self.bar, ctx), True, loc=self.loc),)
