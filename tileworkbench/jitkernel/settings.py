@@ -13,6 +13,8 @@ from ..options import options
 
 BACKENDS = ("auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl")
 NO_TMA, NO_ROLES = "tl.disable_tma_lower", "tl.disable_warp_specialized"
+# What cannot change the meaning of our text: optimisation is on, there are no headers, warnings are read by us.
+WITHOUT_EFFECT = ("-O", "-W", "-DNDEBUG", "-U__CUDA_NO_", "--expt-", "--ptxas-options", "-Xptxas", "-lineinfo")
 FLAGS = {"--use_fast_math": ("fast_math", True), "-use_fast_math": ("fast_math", True), "-G": ("debug", True)}
 
 
@@ -31,8 +33,10 @@ def with_settings(
         build["fast_math"] = True
     own_flags = configs.get("tl.device_compile_flags") or ()
     for flag in (*flags, *((own_flags,) if isinstance(own_flags, str) else own_flags)):
-        name, value = flag_option(flag)
-        build[name] = value
+        for part in flag.split():
+            if not part.startswith(WITHOUT_EFFECT):
+                name, value = flag_option(part)
+                build[name] = value
     attrs = {**kernel.attrs, "pass_configs": configs, "compile_flags": flags, "build": build}
     if configs.get(NO_ROLES):
         attrs["no_specialise"] = True
