@@ -296,3 +296,46 @@ def test_convolution_by_columns_of_the_image(channels, stride, dilation, pad):
             columns = slice(b * dilation, b * dilation + stride * (wide - 1) + 1, stride)
             y += padded[:, rows, columns] @ w[a, b].astype(np.int64)
     everywhere(kernel, [x, w], y, NVIDIA)
+
+
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_reducers_gather_over_trips_and_threads(op):
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 96), "int32"), R: T.Tensor((32,), "int32"), C: T.Tensor((32,), "int32")):
+        with T.Kernel(1, threads=64):
+            rows = T.alloc_reducer(32, "int32", op=op)
+            columns = T.alloc_reducer((1, 32), "int32", op=op)
+            T.reducer_init(rows)
+            T.reducer_init(columns, 7)
+            for s in T.serial(3):
+                for i, j in T.Parallel(32, 32):
+                    if op == "sum":
+                        rows[i] += A[i, s * 32 + j]
+                    else:
+                        rows[i] = T.max(rows[i], A[i, s * 32 + j])
+                    T.reducer_update(columns[0, j], A[i, s * 32 + j] * 2)
+            T.finalize_reducer(rows)
+            T.finalize_reducer(columns)
+            T.copy(rows, R)
+            T.copy(columns[0, :], C)
+
+    a = integers(18, (32, 96), "int32")
+    fn = {"sum": np.add, "max": np.maximum}[op]
+    columns = fn.reduce(2 * a.reshape(32, 3, 32), (0, 1))
+    everywhere(kernel, [a], [fn.reduce(a, 1), fn(columns, 7)], NVIDIA)
+
+
+def test_a_reducer_of_one_element():
+    @T.prim_func
+    def kernel(A: T.Tensor((48, 40), "int32"), B: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=128):
+            total = T.alloc_reducer(1, "int32")
+            T.clear(total)
+            for i, j in T.Parallel(48, 40):
+                if A[i, j] > 0:
+                    total[0] += A[i, j]
+            T.finalize_reducer(total, None)
+            T.copy(total, B)
+
+    a = integers(19, (48, 40), "int32")
+    everywhere(kernel, [a], [a[a > 0].sum().reshape(1)], NVIDIA)

@@ -14,6 +14,7 @@ from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
 from .faults import fault
+from .reducers import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
 
@@ -76,7 +77,9 @@ class Loop:
             )
             yield vars
         extents = tuple(stop for _, stop, _ in self.ranges)
-        builder.emit(ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc))
+        made = ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc)
+        for statement in without_reducers(made, builder.reduced):
+            builder.emit(statement)
 
     def _index(self, builder: Builder, name: str, start: Any, stop: Any, loc: Loc, keep: Keep) -> Var:
         dtypes = [v.dtype for v in (start, stop) if isinstance(v, Expr)]
