@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
-from tests.end_to_end.harness import NVIDIA, everywhere, integers
+from tests.end_to_end.harness import NVIDIA, built, everywhere, integers, lowered
+from tileworkbench.errors import SimulationError
+from tileworkbench.simulate import tile
 
 
 def reduce_along(nx, ny, dim, kind):
@@ -166,8 +168,8 @@ def test_accumulator_seen_with_three_dimensions_stays_in_its_registers():
     a, b = integers(10, (64, 64), "float16", 4), integers(11, (64, 64), "float16", 4)
     product = np.maximum(a.astype(np.int64) @ b.astype(np.int64).T, 0)
     kernels = everywhere(kernel, [a, b], (product.reshape(64, 4, 16) * np.arange(1, 17)).sum(-1), NVIDIA)
-    for lowered in kernels.values():
-        assert {b.name for b in lowered.buffers if b.space == "shared"} <= {"a", "b"}
+    for made in kernels.values():
+        assert {b.name for b in made.buffers if b.space == "shared"} <= {"a", "b"}
 
 
 def test_shared_and_global_memory_seen_with_other_shapes():
@@ -339,3 +341,24 @@ def test_a_reducer_of_one_element():
 
     a = integers(19, (48, 40), "int32")
     everywhere(kernel, [a], [a[a > 0].sum().reshape(1)], NVIDIA)
+
+
+def test_tensors_at_addresses_from_a_table():
+    @T.prim_func
+    def kernel(As: T.Tensor((4,), T.ptr), B: T.Tensor((4, 64, 64), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            a = T.alloc_shared((64, 32), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            A = T.make_tensor(As[bx], (64, 128), "float16")
+            T.clear(acc)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[0, k * 32], a)
+                T.gemm(a, a, acc, transpose_B=True)
+            T.copy(acc, B[bx, :, :])
+
+    for target in NVIDIA:
+        made = lowered(kernel, target)
+        assert any("cp.async" in d.chosen for d in made.decisions)
+        built(made, target)
+    with pytest.raises(SimulationError, match="address"):
+        tile.run(kernel.kernel, [np.zeros(4, np.int64), np.zeros((4, 64, 64), np.float32)])

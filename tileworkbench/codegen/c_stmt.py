@@ -89,7 +89,13 @@ def _evaluate(p: Printer, s: Eval) -> None:
 
 
 def _alloc(p: Printer, s: Alloc) -> None:
-    p.declare((s.buffer,))
+    address = s.buffer.attr("address")
+    if address is None:
+        p.declare((s.buffer,))
+        return
+    kind = ctype(s.buffer.dtype)
+    p.names[s.buffer] = p.namer.fresh(s.buffer.name)
+    p.line(f"{kind}* const {p.names[s.buffer]} = ({kind}*){p.expr(address, 14)};")
 
 
 def _call_extern(p: Printer, s: CallExtern) -> None:

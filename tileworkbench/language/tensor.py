@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.dtype import FLOAT32, DType
 from ..ir.expr import Buffer, Expr, Var
-from ..ir.stmt import Alloc
+from ..ir.stmt import Alloc, Let
 from .builder import require
 from .dtypes import as_dtype, dtype
 from .faults import fault
@@ -194,18 +194,35 @@ def empty(*shape: Any, dtype: Any = "float32") -> Buffer:
 
 
 def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Buffer:
-    """A tensor at the address of a T.ptr parameter."""
+    """A tensor at the address of a T.ptr parameter, or at an address that a table of pointers holds (a multiple of 16
+    bytes)."""
     builder = require("T.make_tensor")
-    if not isinstance(ptr, Var) or not any(ptr is p for p in builder.params):
+    parameter = any(ptr is p for p in builder.params)
+    if isinstance(ptr, Expr) and not parameter and ptr.dtype.is_int and ptr.dtype.bits == 64:
+        return _at_address(builder, ptr, shape, dtype, strides)
+    if not isinstance(ptr, Var) or not parameter:
         raise fault(
-            "T.make_tensor of something else than a T.ptr parameter",
-            "pointer parameters are viewed directly; tables of pointers are not built yet",
+            "T.make_tensor of something else than a pointer",
+            "a pointer is a T.ptr parameter, or an element of a T.Tensor((n,), T.ptr)",
             "pass the pointer as a parameter of its own",
         )
     steps = as_shape(strides, "T.make_tensor") if strides is not None else None
     name = builder.take_hint(ptr.name)
     view = Buffer(name, as_shape(shape, "T.make_tensor"), as_dtype(dtype), "global", steps, (("pointer", ptr),))
     made: Buffer = builder.table.resolve_pointer(ptr, view)
+    return made
+
+
+def _at_address(builder: Any, address: Expr, shape: Any, dtype: Any, strides: Any) -> Buffer:
+    name = builder.take_hint("pointed")
+    held = Var(builder.unique(f"{name}_address"), dtype=address.dtype, loc=builder.here)
+    builder.emit(Let(held, address, loc=builder.here))
+    builder.define(held)
+    steps = as_shape(strides, "T.make_tensor") if strides is not None else None
+    extents = as_shape(shape, "T.make_tensor")
+    made = Buffer(name, extents, as_dtype(dtype), "global", steps, (("address", held),), loc=builder.here)
+    builder.emit(Alloc(made, loc=builder.here))
+    builder.define(made)
     return made
 
 

@@ -188,7 +188,7 @@ class _Lowering:
         if isinstance(s, Role):
             return (self._part(s),)
         if isinstance(s, Alloc):
-            return ()
+            return (s,) if s.buffer.attr("address") is not None else ()
         if isinstance(s, (Instr, Break, Continue)):
             return (s,)
         return emit_simt(s, self.ctx)

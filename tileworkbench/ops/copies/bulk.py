@@ -10,6 +10,7 @@ from ...ir.arith import Facts
 from ...ir.expr import as_expr
 from ...ir.instr import Bar, BarExpect, BulkLoad, BulkStore, CommitGroup, WaitGroup
 from ...ir.op import Impl, Refusal
+from ...ir.region import root
 from ...ir.stmt import Region, Stmt
 from ...layout import SharedLayout
 from ...target import Target
@@ -34,6 +35,8 @@ def bulk_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
         return Refusal(NAME, "disable_tma was given")
     load = spaces[0] == "global"
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
+    if root(far.buffer).attr("address") is not None:
+        return Refusal(NAME, f"the address of `{far.buffer.name}` is known only at run time")
     reason = _refusal(far, near, facts)
     if reason:
         return Refusal(NAME, reason)

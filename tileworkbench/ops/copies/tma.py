@@ -62,6 +62,8 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
 
 def _refusal(far: Region, near: Region, facts: Facts) -> str:
     item = far.buffer.dtype.bytes
+    if root(far.buffer).attr("address") is not None:
+        return f"the address of `{far.buffer.name}` is known only at run time"
     if far.buffer.dtype is not near.buffer.dtype:
         return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
     if far.buffer.rank > MAX_RANK:

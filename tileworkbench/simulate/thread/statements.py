@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InternalError
+from ...errors import InternalError, SimulationError
 from ...ir.stmt import Alloc, Assert, Eval, Let, Print, Store
 from . import scalars
 from .faults import fault
@@ -82,7 +82,13 @@ def _scatter(w: Warp, rf: Any, index: Any, got: Any, bad: Any) -> None:
 
 
 def alloc(p: Program, s: Alloc) -> Code:
-    """Alloc: the registers hold nothing any more."""
+    """Alloc: the registers hold nothing any more. A tensor at an address from a table is refused."""
+    if s.buffer.attr("address") is not None:
+        raise SimulationError(
+            f"`{s.buffer.name}` stands at an address from a table",
+            rule="the thread machine reaches tensors that are passed, not addresses",
+            loc=s.loc,
+        )
     slot = p.scope.register(s.buffer)
 
     def run(w: Warp) -> None:

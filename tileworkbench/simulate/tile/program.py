@@ -147,6 +147,13 @@ class Program:
                 fix="run it on a GPU, or write the function as a T.macro",
                 loc=s.loc,
             )
+        if isinstance(s, Alloc) and s.buffer.attr("address") is not None:
+            raise SimulationError(
+                f"`{s.buffer.name}` stands at an address from a table",
+                rule="the CPU target reaches tensors that are passed, not addresses",
+                fix="run it on a GPU, or pass the tensors themselves",
+                loc=s.loc,
+            )
         plain = _PLAIN.get(type(s))
         if plain is None:
             raise InternalError(f"{type(s).__name__} has no meaning on the tile machine", loc=s.loc)
