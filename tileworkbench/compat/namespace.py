@@ -27,7 +27,7 @@ class Namespace(types.ModuleType):
             self.__all__ = list(page.star)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
+        if name.startswith("__") and name.endswith("__") and name not in self._page.names:
             if name == "__all__" and self._page.rest:
                 found = importlib.import_module(f"tileworkbench.{self._page.rest}")
                 return [n for n in dir(found) if not n.startswith("_")]

@@ -1,0 +1,155 @@
+"""The search over configurations on the CPU target: what it skips, what it checks, what it remembers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tileworkbench as tw
+import tileworkbench.language as T
+from tileworkbench import options
+from tileworkbench.errors import LanguageError, OptionError
+from tileworkbench.jitkernel.arrays import as_host
+from tileworkbench.tune import AutoTuner, AutotuneResult, autotune, get_autotune_inputs, set_autotune_inputs
+
+CONFIGS = [{"block": 32}, {"block": 64}]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path):
+    with options(cache_dir=tmp_path, target="cpu"):
+        yield tmp_path
+
+
+def scale(n, factor=2.0, block=None):
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i] * factor
+
+    return main
+
+
+def tuned(**settings):
+    return autotune(**{"configs": CONFIGS, "warmup": 1, "rep": 2, **settings})(tw.jit(out_idx=[-1])(scale))
+
+
+def test_a_factory_gives_the_best_kernel_with_its_figures():
+    kernel = tuned(ref_prog=lambda a: a * 2)(100)
+    assert kernel.config in CONFIGS and kernel.latency > 0 and kernel.ref_latency > 0
+    a = np.arange(100, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(a), 2 * a)
+
+
+def test_configurations_that_do_not_work_are_skipped():
+    function = tuned(configs=[{"block": 32}, {"block": "wide"}, {"block": -3}])
+    assert function(64).config == {"block": 32}
+    (found,) = function.results.values()
+    assert [t.status for t in found.report.trials] == ["ok", "failed", "failed"]
+
+
+def test_wrong_results_are_never_chosen():
+    function = tuned(ref_prog=lambda a: a * 3)
+    with pytest.raises(OptionError, match="none of 2 configurations works") as raised:
+        function(64)
+    assert "wrong" in raised.value.rule and "differ" in raised.value.rule
+
+
+def test_given_values_are_used_without_a_search():
+    function = tuned()
+    kernel = function(64, block=16)
+    assert kernel.config is None and not function.results
+    np.testing.assert_array_equal(kernel(np.ones(64, np.float32)), np.full(64, 2, np.float32))
+
+
+def test_results_are_kept_by_argument_and_on_disk(own_cache):
+    function = tuned()
+    assert function(64) is function(64) and function(32) is not function(64)
+    files = sorted((own_cache / "tune").glob("*.json"))
+    assert len(files) == 2 and all(json.loads(f.read_text())["config"] in CONFIGS for f in files)
+    record = json.loads(files[0].read_text())
+    for file in files:  # another process would find what stands in the files
+        file.write_text(json.dumps({**record, "config": {"block": 64}, "latency": 7.5}))
+    again = tuned()(64)
+    assert again.config == {"block": 64} and again.latency == 7.5
+    files[0].write_text("{")
+    files[1].write_text("[]")
+    assert tuned()(64).latency != 7.5
+
+
+def test_arguments_that_do_not_matter_do_not_search_again():
+    function = tuned(do_not_specialize=["factor"])
+    function(64)
+    function(64, factor=3.0)
+    assert len(function.results) == 1
+
+
+def test_pass_configs_are_part_of_a_configuration():
+    configs = [{"block": 32, "pass_configs": {tw.PassConfigKey.TL_ENABLE_FAST_MATH: True}}]
+    kernel = tuned(configs=configs)(64)
+    assert kernel.tile.attrs["build"]["fast_math"] is True
+
+
+def test_configurations_may_hang_on_the_arguments():
+    function = tuned(configs=lambda n, **_: [{"block": n // 2}])
+    assert function(64).config == {"block": 32}
+
+
+def test_an_eager_function_is_tuned_on_its_tensors_and_runs():
+    @autotune(configs=CONFIGS, warmup=1, rep=2)
+    @tw.jit
+    def twice(A, block=32):
+        N = T.const("N")
+        A: T.Tensor[[N], T.float32]
+        B = T.empty((N,), T.float32)
+        with T.Kernel(T.ceildiv(N, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i] * 2
+        return B
+
+    a = np.arange(48, dtype=np.float32)
+    np.testing.assert_array_equal(twice(a), 2 * a)
+    np.testing.assert_array_equal(twice.compile(a)(a), 2 * a)
+
+
+def test_given_inputs_reach_the_reference():
+    seen = []
+
+    def reference(a):
+        seen.append(as_host(a).copy())
+        return a * 2
+
+    a = np.full(64, 5, np.float32)
+    with set_autotune_inputs(a):
+        assert get_autotune_inputs()[0] is a
+        tuned(ref_prog=reference)(64)
+    assert get_autotune_inputs() is None and all((x == 5).all() for x in seen)
+
+
+def test_the_object_with_chained_settings(tmp_path):
+    tuner = AutoTuner.from_kernel(lambda block=None: scale(64, block=block), CONFIGS)
+    tuner.set_compile_args(out_idx=[-1], target="cpu").set_profile_args(ref_prog=lambda a: a * 2)
+    found = tuner.run(warmup=1, rep=2, early_stop=True)
+    assert found.config in CONFIGS and found.kernel.latency == found.latency
+    found.save_to_disk(tmp_path / "result")
+    again = AutotuneResult.load_from_disk(tmp_path / "result")
+    assert (again.config, again.latency) == (found.config, found.latency)
+    assert AutotuneResult.load_from_disk(tmp_path / "nowhere") is None
+    with pytest.raises(OptionError, match="no parameter tile"):
+        AutoTuner.from_kernel(lambda block: None, [{"tile": 1}]).run()
+
+
+def test_mistakes():
+    with pytest.raises(OptionError, match="without configurations"):
+        autotune(scale)
+    with pytest.raises(LanguageError, match="above @jit"):
+        autotune(configs=CONFIGS)(scale)
+    with pytest.raises(OptionError, match="has no parameter tile"):
+        tuned(configs=[{"tile": 1}])(64)
+    with pytest.raises(OptionError, match="no configurations"):
+        tuned(configs=[])(64)
+    with pytest.raises(OptionError, match="at least 1"):
+        tuned(early_stop_factor=0.5)
