@@ -10,7 +10,7 @@ from typing import Any
 from . import grow_terms as terms
 from .grow_terms import FLOATS, Place, Readable, plus, scaled
 from .program import Buffer, Program, Tensor, Variable, valid
-from .statements import Atomic, Box, Branch, Copy, Fill, Gemm, Let, Loop, Parallel, Put, Reduce, SetVar, Statement
+from .statements import Atomic, Box, Branch, Copy, Fill, Gemm, Let, Loop, Parallel, Put, Reduce, Scan, SetVar, Statement
 from .terms import EXACT, Get, Name, Number, Pair, Term, Test, To
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 16, 17, 24, 32, 32, 32, 33, 48, 64, 64, 65, 96, 100, 128, 200, 300)
@@ -24,7 +24,7 @@ SPAN = {  # values of inputs, and the greatest absolute value that a tile is mea
 REDUCTIONS = ("sum", "sum", "max", "min", "abssum", "absmax")
 STEPS = (
     ("parallel", 9), ("copy in", 4), ("copy", 4), ("fill", 1), ("reduce", 3), ("gemm", 1), ("loop", 3), ("branch", 1),
-    ("let", 1), ("variable", 1), ("partial", 2), ("atomic", 1), ("write out", 2), ("rows", 2),
+    ("let", 1), ("variable", 1), ("scan", 1), ("partial", 2), ("atomic", 1), ("write out", 2), ("rows", 2),
 )  # fmt: skip
 MOSTLY_GEMM = (("gemm loop", 5), ("parallel", 4), ("copy", 2), ("reduce", 1), ("gemm", 2), ("fill", 1), ("loop", 1))
 
@@ -190,6 +190,9 @@ class Grower:
         rng = self.rng
         places = self.starts(scope, shape)
         starts = tuple(p for p, _ in places)
+        variables = [n for n, v in scope.values.items() if n.startswith("v") and v[0] == "int32"]
+        if variables and span is None and rng.random() < 0.3:
+            starts = (Name(rng.choice(variables)), *starts[1:])  # outside the tensor it reads zeros
         old = [
             t for t in self.tensors if t.name not in self.outputs and t.dtype == dtype and len(t.shape) == len(shape)
         ]
@@ -226,7 +229,8 @@ class Grower:
                 dtype = "uint8"
         tensor, starts = self.input(scope, tile.shape, dtype, span)
         self.defined.add(tile.name)
-        return [Copy(self.source(tensor, starts, tile.shape), self.whole(tile))]
+        hint = ", disable_tma=True" if self.rng.random() < 0.1 else ""
+        return [Copy(self.source(tensor, starts, tile.shape), self.whole(tile), hint)]
 
     def copy(self, scope: Scope) -> list[Statement]:
         rng = self.rng
@@ -418,6 +422,20 @@ class Grower:
         self.defined.add(dst.name)
         return [Reduce(kind, self.whole(src), self.whole(dst), dim, clear)]
 
+    def scan(self, scope: Scope) -> list[Statement]:
+        rng = self.rng
+        src = self.some_tile(scope)
+        if src is None or src.dtype == "bool":
+            return []
+        dim = rng.randrange(len(src.shape))
+        low, high = self.room[src.name]
+        n = src.shape[dim]
+        kind = "sum" if low * n >= EXACT[src.dtype][0] and high * n <= EXACT[src.dtype][1] else "max"
+        dst = self.tile(src.shape, src.dtype, src.space)
+        self.room[dst.name] = _hull(self.room[dst.name], (low * n, high * n) if kind == "sum" else (low, high))
+        self.defined.add(dst.name)
+        return [Scan(kind, self.whole(src), self.whole(dst), dim, rng.random() < 0.4)]
+
     def gemm(self, scope: Scope) -> list[Statement]:
         """A product of two defined shared tiles, or of new ones."""
         rng = self.rng
@@ -519,7 +537,9 @@ class Grower:
         rng = self.rng
         if scope.depth >= 2:
             return []
-        cond = terms.condition(rng, Place(scalars=dict(scope.inner)))
+        place = self.place(scope)
+        place.values = {n: v for n, v in scope.values.items() if n.startswith("v")}
+        cond = terms.block_condition(rng, place)
         inner = replace(scope, depth=scope.depth + 1, inner=dict(scope.inner), values=dict(scope.values))
         known = set(self.defined)
         then = self.body(inner, rng.randint(1, 2))

@@ -52,7 +52,7 @@ def index(rng: random.Random, place: Place, extent: int, plain: bool) -> Term:
     shorter = [v for v, n in place.loops.items() if n < extent]
     if whole and (plain or rng.random() < 0.5):
         return Name(rng.choice(whole))
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
     if kind == 0 and whole:
         return Pair("-", Number(extent - 1), Name(rng.choice(whole)))
     if kind == 1 and place.loops:
@@ -73,6 +73,10 @@ def index(rng: random.Random, place: Place, extent: int, plain: bool) -> Term:
         fits = [v for v, (low, high) in place.scalars.items() if low >= 0 and high < extent]
         if fits:
             return Name(rng.choice(fits))
+    tables = [b for b in place.buffers if b.space == "shared" and b.dtype == "int32" and b.name not in place.pinned]
+    if kind == 7 and tables and len(tables[0].shape) == 1 and place.loops:
+        entry = Get(tables[0].name, "int32", (index(rng, place, tables[0].shape[0], True),))
+        return Pair("%", entry, Number(extent))
     near = shorter + whole
     return Name(rng.choice(near)) if near else Number(rng.randrange(extent))
 
@@ -95,6 +99,18 @@ def condition(rng: random.Random, place: Place, depth: int = 1) -> Term:
     if roll > 0.85:
         return Test(rng.choice(("==", "!=")), Pair("%", a, Number(rng.randint(2, 4))), Number(rng.randrange(2)))
     return Test(rng.choice(("<", "<=", ">", ">=", "==", "!=")), a, Number(rng.randint(0, max(1, high))))
+
+
+def block_condition(rng: random.Random, place: Place) -> Term:
+    """A condition that is the same for a whole block: of indices, variables or an element of a tensor."""
+    variables = [n for n, v in place.values.items() if v[0] == "int32"]
+    if variables and rng.random() < 0.4:
+        return Test(rng.choice(("<", ">=", "!=")), Name(rng.choice(variables)), Number(rng.randint(0, 6)))
+    tensors = [b for b in place.buffers if b.space == "global" and b.dtype != "bool"]
+    if tensors and rng.random() < 0.3:
+        b = rng.choice(tensors)
+        return Test(rng.choice(("<", ">=")), Get(b.name, b.dtype, place.corner[b.name]), Number(1))
+    return condition(rng, Place(scalars=place.scalars), 0)
 
 
 def _some_index(rng: random.Random, place: Place) -> tuple[Term, int]:

@@ -324,6 +324,29 @@ class Reduce(Statement):
 
 
 @dataclass(frozen=True)
+class Scan(Statement):
+    """`T.cumsum` or `T.cummax`."""
+
+    kind: str
+    src: Box
+    dst: Box
+    dim: int
+    reverse: bool
+
+    def lines(self, indent: int) -> list[str]:
+        tail = ", reverse=True" if self.reverse else ""
+        return [f"{INDENT * indent}T.cum{self.kind}({self.src.text()}, {self.dst.text()}, dim={self.dim}{tail})"]
+
+    def run(self, env: Env) -> None:
+        value = self.src.read(env)
+        value = np.flip(value, self.dim) if self.reverse else value
+        out = (np.add if self.kind == "sum" else np.maximum).accumulate(value, axis=self.dim)
+        if self.kind == "sum":
+            require_exact(np.abs(value).sum(self.dim), env.tiles[self.src.buffer].dtype, Env({}, {}))
+        self.dst.write(env, np.flip(out, self.dim) if self.reverse else out)
+
+
+@dataclass(frozen=True)
 class Gemm(Statement):
     a: Box
     b: Box
