@@ -316,3 +316,29 @@ def test_boxes_of_tensor_copies_start_at_multiples_of_128_bytes() -> None:
 
     a = np.arange(48 * 8, dtype=np.int32).reshape(48, 2, 4)
     agree(slices, [a], [a * 3])
+
+
+def test_engine_loads_over_the_bytes_of_a_staged_ring() -> None:
+    """What a ring stored with ordinary stores is fenced before the copy engine takes its bytes."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 9), "float16"), B: T.Tensor((32, 32), "float16"), O: T.Tensor((32, 32), "float32"),  # noqa: E741
+               P: T.Tensor((32, 32), "float16")):  # fmt: skip
+        with T.Kernel(1, threads=256) as bx:
+            S = T.alloc_shared((32, 32), "float16")
+            R = T.alloc_shared((32, 32), "float16")
+            C = T.alloc_fragment((32, 32), "float32")
+            T.clear(C)
+            for k in T.Pipelined(4, num_stages=4):
+                T.copy(A[0, k * 3], S)
+                for i, j in T.Parallel(32, 32):
+                    C[i, j] += S[j, i]
+            T.copy(B, R)
+            T.copy(C, O)
+            for i, j in T.Parallel(32, 32):
+                P[i, j] = R[j, i]
+
+    a, b = numbers((32, 9), np.float16), numbers((32, 32), np.float16, seed=1)
+    padded = np.zeros((32, 48), np.float32)
+    padded[:, :9] = a
+    agree(kernel, [a, b], [sum(padded[:, k * 3 : k * 3 + 32] for k in range(4)).T, b.T])

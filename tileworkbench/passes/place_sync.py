@@ -36,6 +36,7 @@ class World:
     overlaps: Mapping[Buffer, tuple[Buffer, ...]]
     uniform: Uniformity
     async_read: frozenset[Buffer]
+    rings: frozenset[Buffer] = frozenset()  # tiles that rings fill by ordinary stores or cp.async
     steady: frozenset[Channel] = frozenset()  # rings whose loop this is: each trip begins with their meeting
 
     def inside(self, loop: For | While) -> World:
@@ -77,7 +78,8 @@ class Pending:
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
     uniform = Uniformity(kernel, target.arch.warp_size)
-    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel))
+    rings = frozenset(b for c in kernel.channels if c.completion != "bytes" for b in c.buffers)
+    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel), rings)
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 
@@ -249,7 +251,8 @@ def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
                 reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
             if writes and pending.reads.get(buffer):
                 reason = reason or f"`{buffer.name}` is still being read when this writes it{shared}"
-            if world.fences and proxy == "async" and buffer in pending.unfenced:
+            served = buffer is touched and buffer in world.rings  # its Wait has the fence
+            if world.fences and proxy == "async" and buffer in pending.unfenced and not served:
                 fence = True
                 reason = reason or f"`{buffer.name}` was written by ordinary stores{shared}"
     if not reason:
@@ -273,6 +276,8 @@ def _note(s: Stmt, pending: Pending, role: Role) -> None:
         return
     if isinstance(s, Acquire) or engine_fills(s):
         return
+    if isinstance(s, (Issue, Complete)) and s.impl.detail.get("ring") and s.impl.completion != "bytes":
+        pending.unfenced |= {a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"}
     for buffer, writes, proxy in _touched(s, role):
         (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)
         if writes and proxy == "generic":
