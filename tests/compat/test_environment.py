@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
 from tileworkbench import options
-from tileworkbench.compat import environment, testing
+from tileworkbench.compat import alias_tilelang, environment, testing
 from tileworkbench.compat.closeness import torch_assert_close
 from tileworkbench.compat.lowering import lower
 from tileworkbench.compat.templates import MatmulTemplate
@@ -117,3 +119,12 @@ def test_torch_assert_close():
         torch_assert_close(a, a.double())
     with pytest.raises(AssertionError, match="shapes differ"):
         torch_assert_close(a, a[1:])
+
+
+def test_the_alias_reads_them_when_tilelang_is_imported(monkeypatch, tmp_path):
+    monkeypatch.delenv("TILEWORKBENCH_CACHE_DIR", raising=False)
+    with alias_tilelang():
+        monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path))
+        importlib.import_module("tilelang")
+        assert options.cache_dir == tmp_path
+    assert options.origin("cache_dir") == "default"

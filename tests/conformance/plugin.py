@@ -1,6 +1,6 @@
 """A pytest plugin: tests that import TileLang run on this package, and each outcome becomes a JSON line.
 
-    python -m pytest -p tests.conformance.plugin --conformance-out results.jsonl CHECKOUT/testing/python/language"""
+python -m pytest -p tests.conformance.plugin --conformance-out results.jsonl CHECKOUT/testing/python/language"""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ if not os.environ.get("TILEWORKBENCH_CONFORMANCE_PLAIN"):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--conformance-out", default="", help="the file that JSON lines are added to")
+    parser.addoption("--conformance-group", default="", help="what the lines are counted under")
 
 
 class Recorder:
     """Writes one line a test: what its call did, or the set-up that failed or skipped it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, group: str) -> None:
+        self.path, self.group = path, group
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or (report.when == "setup" and report.outcome != "passed"):
@@ -36,9 +37,7 @@ class Recorder:
             self.write(report.nodeid, "uncollected", 0.0, reason(report))
 
     def write(self, name: str, status: str, seconds: float, why: str) -> None:
-        parts = Path(name.partition("::")[0]).parts
-        inside = parts[parts.index("python") + 1 :] if "python" in parts else parts
-        record = {"name": name, "group": inside[0] if len(inside) > 1 else ".", "status": status}
+        record = {"name": name, "group": self.group, "status": status}
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({**record, "seconds": round(seconds, 3), "reason": why}) + "\n")
 
@@ -55,4 +54,6 @@ def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--conformance-out")
     if path:
-        config.pluginmanager.register(Recorder(Path(path)), "conformance-recorder")
+        config.pluginmanager.register(
+            Recorder(Path(path), config.getoption("--conformance-group")), "conformance-recorder"
+        )

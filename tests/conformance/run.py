@@ -78,7 +78,7 @@ def test_files(checkout: Path, folders: list[str]) -> list[Job]:
 def command(job: Job, plain: bool, records: Path) -> list[str]:
     if job.pytest:
         options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin"]
-        run = ["pytest", *options, "--conformance-out", str(records), str(job.file)]
+        run = ["pytest", *options, "--conformance-out", str(records), "--conformance-group", job.group, str(job.file)]
         return [sys.executable, "-m", *run]
     runner = [] if plain else ["-m", "tileworkbench.compat"]
     return [sys.executable, *runner, str(job.file)]

@@ -10,6 +10,8 @@ import sys
 import types
 from collections.abc import Sequence
 
+from ..options import options
+from .environment import apply_environment
 from .namespace import module_for
 from .surface import known
 
@@ -21,6 +23,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.roots = tuple(roots)
+        self.options: list[str] = []  # that TileLang's environment names set
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
@@ -30,6 +33,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        if spec.name == ROOTS[0]:
+            # As late as TileLang itself reads them: scripts set some before they import it.
+            self.options += apply_environment()
         return module_for(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -52,6 +58,8 @@ class Alias:
             sys.meta_path.remove(self.finder)
         _taken(self.finder.roots)
         sys.modules.update(self.hidden)
+        for name in self.finder.options:
+            delattr(options, name)
         self.finder = None
 
     def __enter__(self) -> Alias:

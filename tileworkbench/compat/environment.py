@@ -41,12 +41,15 @@ def _yes(text: str) -> bool:
     return text.strip().lower() in ("1", "true", "yes", "on")
 
 
-def apply_environment() -> None:
-    """Sets our options from TileLang's environment names, where the user has not set ours."""
+def apply_environment() -> list[str]:
+    """Sets our options from TileLang's environment names, where the user has not set ours; gives those that it set."""
+    made = []
     for name, (option, read) in MEANT.items():
         text = os.environ.get(name)
         if text and options.origin(option) == "default":
             setattr(options, option, read(text))
+            made.append(option)
+    return made
 
 
 def ignored() -> list[str]:

@@ -1,0 +1,85 @@
+"""The conformance runner itself, on a made-up checkout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from . import run
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    examples = tmp_path / "checkout" / "examples" / "a"
+    examples.mkdir(parents=True)
+    (examples / "good.py").write_text("import tilelang\nprint('took 1.5 ms, then 2e-3 ms')\n")
+    (examples / "bad.py").write_text("import tilelang.language as T\nT.alloc_tmem\n")
+    (examples / "slow.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "list").write_text("core a/good.py\ncore a/bad.py\nmore a/slow.py\nmore a/absent.py\n")
+    return tmp_path / "checkout"
+
+
+def test_without_a_checkout_it_says_so(capsys, monkeypatch):
+    monkeypatch.delenv("TILELANG_CHECKOUT", raising=False)
+    assert run.main([]) == 0
+    assert "skipped: no checkout" in capsys.readouterr().out
+
+
+def test_every_script_becomes_a_line(checkout, tmp_path, capsys):
+    out = tmp_path / "out.jsonl"
+    arguments = ["--checkout", str(checkout), "--list", str(tmp_path / "list"), "--limit", "10", "--out", str(out)]
+    assert run.main(arguments) == 1
+    lines = {r["name"]: r for r in map(json.loads, out.read_text().splitlines())}
+    assert {n: r["status"] for n, r in lines.items()} == {
+        "a/good.py": "passed",
+        "a/bad.py": "failed",
+        "a/slow.py": "timeout",
+        "a/absent.py": "missing",
+    }
+    assert lines["a/good.py"]["printed_ms"] == [1.5, 0.002]
+    assert lines["a/bad.py"]["error"] == "TargetError" and "tensor memory" in lines["a/bad.py"]["rule"]
+    said = capsys.readouterr().out
+    assert "core: 1 of 2 passed (1 failed)" in said and "more: 0 of 2 passed (1 missing, 1 timeout)" in said
+
+
+def test_choosing(checkout, tmp_path):
+    names = [job.name for job in run.listed(checkout, ["core"], tmp_path / "list")]
+    assert names == ["a/good.py", "a/bad.py"]
+    assert [job.name for job in run.listed(checkout, ["slow"], tmp_path / "list")] == ["a/slow.py"]
+
+
+def test_the_last_exception_is_what_ended_it():
+    output = (
+        "Traceback\nValueError: first\n\nDuring handling\ntileworkbench.errors.ShapeError: second\n  at x\n  rule: r\n"
+    )
+    assert run.ending(output) == ("ShapeError", "second", "r")
+    assert run.ending("no error\nlast line\n") == ("", "last line", "")
+
+
+def test_tests_of_a_checkout_are_recorded_one_by_one(checkout, tmp_path, capsys):
+    folder = checkout / "testing" / "python" / "language"
+    folder.mkdir(parents=True)
+    (folder / "test_one.py").write_text(
+        "import tilelang\nimport tilelang.language as T\nimport pytest\n\n"
+        "def test_good():\n    assert tilelang.cdiv(5, 2) == 3\n\n"
+        "def test_bad():\n    tilelang.transform.ThreadSync('shared')\n\n"
+        "@pytest.mark.skip(reason='not here')\ndef test_left():\n    pass\n"
+    )
+    out = tmp_path / "out.jsonl"
+    run.main(["--checkout", str(checkout), "--tests", "language", "--limit", "60", "--out", str(out)])
+    records = [json.loads(line) for line in out.with_suffix(".tests.jsonl").read_text().splitlines()]
+    assert {r["name"].split("::")[1]: r["status"] for r in records} == {
+        "test_good": "passed",
+        "test_bad": "failed",
+        "test_left": "skipped",
+    }
+    assert "ThreadSync was used" in next(r["reason"] for r in records if r["status"] == "failed")
+    assert "language: 1 failed, 1 passed, 1 skipped" in capsys.readouterr().out
+
+
+def test_the_list_names_every_script_once():
+    rows = [line.split() for line in run.LIST.read_text().splitlines()]
+    assert len(rows) == 112 == len({name for _, name in rows})
+    assert sum(group == "core" for group, _ in rows) == 62
