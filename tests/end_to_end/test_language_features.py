@@ -7,8 +7,11 @@ import pytest
 
 import tileworkbench.language as T
 from tests.end_to_end.harness import NVIDIA, built, everywhere, integers, lowered
-from tileworkbench.errors import SimulationError
+from tileworkbench.codegen.emit import emit
+from tileworkbench.errors import SimulationError, TargetError
+from tileworkbench.pipeline import run_passes
 from tileworkbench.simulate import tile
+from tileworkbench.target import Target
 
 
 def reduce_along(nx, ny, dim, kind):
@@ -362,3 +365,18 @@ def test_tensors_at_addresses_from_a_table():
         built(made, target)
     with pytest.raises(SimulationError, match="address"):
         tile.run(kernel.kernel, [np.zeros(4, np.int64), np.zeros((4, 64, 64), np.float32)])
+
+
+def test_clusters_are_for_targets_that_have_them() -> None:
+    @T.prim_func
+    def k(A: T.Tensor((1024,), "float32")):
+        with T.ClusterKernel(8, cluster_dims=(2,), threads=128) as bx:
+            a = T.alloc_fragment((128,), "float32")
+            T.copy(A[bx * 128], a)
+            T.copy(a, A[bx * 128])
+
+    hopper = Target.of("sm_90a")
+    assert emit(run_passes(k.kernel, hopper), hopper).cluster == (2, 1, 1)
+    for name in ("sm_80", "gfx942"):
+        with pytest.raises(TargetError, match=f"{name} has no clusters"):
+            run_passes(k.kernel, Target.of(name))

@@ -1,13 +1,12 @@
-"""Rates, latencies, occupancy, roofline, atoms and limits, against figures known from elsewhere."""
+"""Rates, latencies, occupancy, roofline and atoms, against figures known from elsewhere."""
 
 import pytest
 
-from tileworkbench.errors import InternalError, ResourceError
+from tileworkbench.errors import InternalError
 from tileworkbench.target import ARCHS, DEVICES, Target
 from tileworkbench.target.atoms import ATOMS, matrix_atoms
 from tileworkbench.target.issue import lanes_clocks, latencies, microseconds, mma_clocks, shared_clocks, wgmma_clocks
 from tileworkbench.target.latency import FIGURES, LATENCIES, SOURCES
-from tileworkbench.target.limits import check_cluster, check_grid, check_role_registers, check_shared, check_threads
 from tileworkbench.target.occupancy import occupancy
 from tileworkbench.target.roofline import roofline
 
@@ -164,37 +163,3 @@ def test_atoms():
     for atom in matrix_atoms(ARCHS["sm_90a"], "wgmma"):
         assert atom.k * {"f16": 2, "bf16": 2, "tf32": 4}.get(atom.a, 1) == 32
     assert matrix_atoms(ARCHS["cpu"]) == ()
-
-
-@pytest.mark.parametrize(
-    ("check", "numbers"),
-    [
-        (lambda: check_threads(ARCHS["sm_80"], 0), ["0 threads", "at least 1"]),
-        (lambda: check_threads(ARCHS["sm_80"], 1025), ["1025", "1024"]),
-        (lambda: check_threads(ARCHS["sm_90a"], 1024, extra=128), ["1024 threads and 128", "threads=896"]),
-        (lambda: check_shared(ARCHS["sm_80"], 170_000), ["170,000", "166,912", "163 KiB"]),
-        (lambda: check_role_registers(ARCHS["sm_90a"], [("load", 128, 40), ("compute", 256, 244)]), ["244", "240"]),
-        (lambda: check_role_registers(ARCHS["sm_90a"], [("a", 256, 24), ("b", 256, 240)]), ["67,584", "65,536"]),
-        (lambda: check_cluster(ARCHS["sm_80"], 2), ["no clusters"]),
-        (lambda: check_cluster(ARCHS["sm_90a"], 16), ["16", "1 to 8"]),
-        (lambda: check_grid(ARCHS["sm_80"], (1, 65536)), ["65,536", "dimension 1", "65,535"]),
-        (lambda: check_grid(ARCHS["sm_80"], (1, 1, 1, 1)), ["4 dimensions"]),
-        (lambda: check_grid(ARCHS["cpu"], (-1,)), ["-1"]),
-    ],
-)
-def test_refusals_name_both_numbers(check, numbers):
-    with pytest.raises(ResourceError) as caught:
-        check()
-    assert all(number in str(caught.value) for number in numbers)
-    assert caught.value.fix
-
-
-def test_limits_let_the_legal_pass():
-    hopper = ARCHS["sm_90a"]
-    check_threads(hopper, 1024)
-    check_shared(hopper, 227 * KIB)
-    check_cluster(hopper, 8)
-    check_cluster(ARCHS["sm_80"], 1)
-    check_grid(hopper, (2**31 - 1, 65535, 0))
-    for producer, consumer, count in ((24, 240, 2), (40, 232, 2), (32, 160, 3)):
-        check_role_registers(hopper, [("load", 128, producer), ("compute", 128 * count, consumer)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors import TargetError
 from ..ir.arith import Facts
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
@@ -39,7 +41,14 @@ def ops_with_facts(body: Any, facts: Facts, warps: int) -> Iterator[tuple[Op, Fa
 
 
 def check_ops(kernel: Kernel, target: Target) -> Kernel:
-    """Every op's own rules, before any rewrite blurs the lines."""
+    """Every op's own rules, and the launch's, before any rewrite blurs the lines."""
+    if math.prod(kernel.cluster) > 1 and target.dialect != "cpu" and not target.has("cluster"):
+        raise TargetError(
+            f"clusters of {math.prod(kernel.cluster)} blocks",
+            rule=f"{target.name} has no clusters",
+            fix="use T.Kernel, or compile for sm_90 or later",
+            loc=kernel.loc,
+        )
     for op in (n for n in walk(kernel.body) if isinstance(n, Op)):
         op.check()
     return kernel

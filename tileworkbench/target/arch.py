@@ -91,11 +91,6 @@ class Arch:
     def vendor(self) -> str:
         return {"cuda": "nvidia", "hip": "amd"}.get(self.dialect, "none")
 
-    @property
-    def warpgroup_size(self) -> int:
-        """Threads of a warpgroup: the unit of wgmma and of setmaxnreg; 0 where there is none."""
-        return 128 if self.has("wgmma") or self.has("setmaxnreg") else 0
-
     def has(self, feature: str) -> bool:
         """Whether the architecture has `feature`; a name outside `FEATURES` is an internal error."""
         if feature not in FEATURES:
