@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class PassConfigKey(StrEnum):
@@ -68,26 +70,28 @@ class PassConfigKey(StrEnum):
     CUDA_KERNELS_OUTPUT_DIR = "cuda.kernels_output_dir"
 
 
-# Key → (attribute of the kernel that the passes read, whether a true value switches it on or off).
-ATTRIBUTES: dict[str, tuple[str, bool]] = {
-    "tl.disable_tma_lower": ("no_tma", True),
-    "tl.disable_warp_specialized": ("no_specialise", True),
-    "tl.disable_wgmma": ("no_wgmma", True),
-    "tl.enable_async_copy": ("no_cp_async", False),
-    "tl.disable_shared_memory_reuse": ("no_shared_reuse", True),
-    "tirx.disable_vectorize": ("no_vectorise", True),
-    "tl.disable_vectorize_256": ("no_vectorise_256", True),
+NO_TMA, NO_ROLES = "tl.disable_tma_lower", "tl.disable_warp_specialized"
+# Key → (the value that switches implementations off, how their names start): passes refuse them with this reason.
+WITHOUT: dict[str, tuple[bool, str]] = {
+    "tl.disable_wgmma": (True, "wgmma"),
+    "tl.enable_async_copy": (False, "cp.async"),
+    "tirx.use_async_copy": (False, "cp.async"),
 }
-# Key → option of the build, with the value that a true (or given) setting stands for.
-BUILD = {"tl.enable_fast_math": "fast_math", "tl.emit_line_directives": "line_info"}
-# Keys that ask for what always holds here: nothing is ignored when they are given.
+# Key → attribute of the kernel that a true value sets.
+ATTRIBUTES = {NO_ROLES: "no_specialise", "tl.disable_shared_memory_reuse": "no_shared_reuse"}
+# Keys that ask for what always holds here (places of lines in the text, one shared buffer, assumed aliasing), or that
+# speak of messages and checks alone. Nothing of theirs is lost, so they are not listed as ignored.
 ALWAYS = frozenset(
     {
-        *("tl.disable_thread_storage_sync", "tirx.merge_static_smem", "tirx.use_async_copy", "tirx.noalias"),
-        *("tl.disable_out_of_bound_warning", "tl.config_index_bitwidth"),
+        *("tirx.merge_static_smem", "tirx.noalias", "tl.emit_line_directives", "tl.disable_out_of_bound_warning"),
+        *("tl.disable_buffer_init_check", "tl.disable_data_race_check", "tl.disable_prelower_semantic_check"),
+        *("tl.enable_ptxas_verbose_output", "tl.ast_print_enable", "tl.enable_vectorize_planner_verbose"),
+        *("tl.enable_reducer_plan_verbose", "tl.debug_merge_shared_memory_allocations"),
     }
 )
-MEANING = frozenset({*ATTRIBUTES, *BUILD, "tl.disable_fast_math", "tl.device_compile_flags"})
+MEANING = frozenset(
+    {*WITHOUT, *ATTRIBUTES, NO_TMA, "tl.enable_fast_math", "tl.disable_fast_math", "tl.device_compile_flags"}
+)
 
 
 def key_name(key: object) -> str:
@@ -95,7 +99,13 @@ def key_name(key: object) -> str:
     return str(getattr(key, "value", key))
 
 
-def ignored(configs: object) -> tuple[str, ...]:
+def ignored(configs: Mapping[Any, Any]) -> tuple[str, ...]:
     """The keys of a kernel's pass_configs that change nothing here, in order."""
-    names = [key_name(key) for key in configs] if isinstance(configs, dict) else []
-    return tuple(name for name in names if name not in MEANING)
+    return tuple(name for name in map(key_name, configs) if name not in MEANING and name not in ALWAYS)
+
+
+def attributes(configs: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernel's attributes that a set of keys (as strings) stands for."""
+    found: dict[str, Any] = {name: True for key, name in ATTRIBUTES.items() if configs.get(key)}
+    off = {name: key for key, (value, name) in WITHOUT.items() if key in configs and bool(configs[key]) is value}
+    return {**found, "without": tuple(off.items())} if off else found

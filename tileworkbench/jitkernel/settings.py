@@ -10,9 +10,9 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, map_items, replace
 from ..ops.copy import Copy
 from ..options import options
+from .passconfig import NO_TMA, attributes, ignored, key_name
 
 BACKENDS = ("auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl")
-NO_TMA, NO_ROLES = "tl.disable_tma_lower", "tl.disable_warp_specialized"
 # What cannot change the meaning of our text: optimisation is on, there are no headers, warnings are read by us.
 WITHOUT_EFFECT = ("-O", "-W", "-DNDEBUG", "-U__CUDA_NO_", "--expt-", "--ptxas-options", "-Xptxas", "-lineinfo")
 FLAGS = {"--use_fast_math": ("fast_math", True), "-use_fast_math": ("fast_math", True), "-G": ("debug", True)}
@@ -24,7 +24,7 @@ def with_settings(
     """The kernel with its settings: those given here win over its own annotations; flags are appended. Keys that this
     compiler has no use for are kept and change nothing, so that TileLang's kernels run unchanged."""
     own = kernel.attrs.get("pass_configs", {})
-    configs = {str(getattr(k, "value", k)): v for k, v in {**own, **(pass_configs or {})}.items()}
+    configs = {key_name(k): v for k, v in {**own, **(pass_configs or {})}.items()}
     given = (compile_flags,) if isinstance(compile_flags, str) else tuple(compile_flags or ())
     flags = (*kernel.attrs.get("compile_flags", ()), *given)
     build: dict[str, Any] = {"fast_math": options.fast_math, "line_info": options.line_info}
@@ -37,10 +37,9 @@ def with_settings(
             if not part.startswith(WITHOUT_EFFECT):
                 name, value = flag_option(part)
                 build[name] = value
-    attrs = {**kernel.attrs, "pass_configs": configs, "compile_flags": flags, "build": build}
-    if configs.get(NO_ROLES):
-        attrs["no_specialise"] = True
-    made = kernel.with_(attrs=attrs)
+    attrs = {**kernel.attrs, **attributes(configs), "pass_configs": configs, "compile_flags": flags, "build": build}
+    notes = (*kernel.notes, *(f"pass_configs: {name} has no meaning here and is ignored" for name in ignored(configs)))
+    made = kernel.with_(attrs=attrs, notes=notes)
     return made.with_(body=map_items(made.body, without_tma)) if configs.get(NO_TMA) else made
 
 

@@ -10,7 +10,7 @@ from ..errors import TargetError
 from ..ir.arith import Facts
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
-from ..ir.op import Choice, Op
+from ..ir.op import Choice, Op, Refusal
 from ..ir.stmt import For, If
 from ..ops.warpgroup import WarpGroups
 from ..target import Target
@@ -54,12 +54,27 @@ def check_ops(kernel: Kernel, target: Target) -> Kernel:
     return kernel
 
 
+def allowed(choice: Choice, off: Mapping[str, str]) -> Choice:
+    """The choice without the implementations that a setting turned off ({start of a name: setting}); what an op can be
+    done by alone stays."""
+    refused = tuple(
+        Refusal(impl.name, f"{setting} turned it off")
+        for impl in choice.impls
+        for name, setting in off.items()
+        if impl.name.startswith(name)
+    )
+    left = tuple(impl for impl in choice.impls if not any(r.name == impl.name for r in refused))
+    return Choice(left, (*choice.refused, *refused)) if refused and left else choice
+
+
 def select(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with `attrs["choices"]`: op → ranked implementations and refusals."""
     warps = -(-kernel.threads // target.arch.warp_size)
     facts = kernel_facts(kernel, target)
+    off = dict(kernel.attrs.get("without", ()))
     choices: dict[Op, Choice] = {
-        op: op.impls(known, target, width) for op, known, width in ops_with_facts(kernel.body, facts, warps)
+        op: allowed(op.impls(known, target, width), off)
+        for op, known, width in ops_with_facts(kernel.body, facts, warps)
     }
     made = agree(tuple(choices), choices, kernel.attrs.get("layouts", {}))
     return kernel.with_(attrs={**kernel.attrs, "choices": made})

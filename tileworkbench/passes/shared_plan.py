@@ -43,11 +43,12 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
     """`attrs["places"]`: tile → (offset, bytes) from the start of shared memory."""
     lives = _lives(kernel)
     places: dict[Buffer, tuple[int, int]] = {}
+    apart = bool(kernel.attrs.get("no_shared_reuse"))  # every tile in bytes of its own
     moved = _moved_by_engine(kernel)
     alignment = {b: max(_alignment(kernel, b), ENGINE_ALIGNMENT if b in moved else 0) for b in lives}
     order = sorted(lives, key=lambda b: (-alignment[b], -_bytes(kernel, b)))
     for buffer in order:
-        taken = sorted(places[b] for b in places if lives[b].meets(lives[buffer]))
+        taken = sorted(places[b] for b in places if apart or lives[b].meets(lives[buffer]))
         places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), alignment[buffer]), _bytes(kernel, buffer))
     views = {n for n in walk(kernel.body) if isinstance(n, Buffer) and n.space == "shared" and root(n) is not n}
     places |= {view: (places[root(view)][0], _bytes(kernel, view)) for view in views if root(view) in places}
