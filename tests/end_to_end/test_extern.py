@@ -109,3 +109,46 @@ def test_dtype_by_keyword_and_a_value_that_nobody_reads() -> None:
 
     for t in NVIDIA:
         assert nvrtc.build(emit(lowered(kernel, t), Target.of(t))).code  # `put` has no value
+
+
+NAMES = """
+template <typename T1, typename T2> __device__ void widen(T1* from, T2* to, const int n) {
+  static_assert(sizeof(T1) == 1 && sizeof(T2) == 2, "the storage of int8 and float16");
+  uint const packed = *reinterpret_cast<uint*>(from);
+  ushort* bits = reinterpret_cast<ushort*>(to);
+  for (size_t i = 0; i < n; ++i) bits[i] = (uint16_t)(packed >> (8 * i)) & 0xffu;
+}
+"""
+CLASSES = """#include <cuda_fp16.h>
+template <typename T> __device__ void twice(T* x) { *x = __hadd(*x, *x); }
+"""
+
+
+def test_templates_are_told_the_storage_and_names_of_integers_are_known() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "int8"), H: T.Tensor((128,), "float16")):
+        with T.Kernel(1, threads=32):
+            T.import_source(NAMES)
+            tx = T.get_thread_binding()
+            a = T.alloc_local((4,), "int8")
+            h = T.alloc_local((4,), "float16")
+            for i in T.vectorized(4):
+                a[i] = A[tx * 4 + i]
+            T.call_extern("handle", "widen", T.access_ptr(a[0], "r"), T.access_ptr(h[0], "w"), 4)
+            for i in T.vectorized(4):
+                H[tx * 4 + i] = h[i]
+
+    for t in NVIDIA:
+        text = emit(lowered(kernel, t), Target.of(t))
+        assert nvrtc.build(text).code and "tw_any_pointer" not in text.text
+
+
+def test_templates_are_told_the_class_that_their_text_includes() -> None:
+    @T.prim_func
+    def kernel(H: T.Tensor((32,), "float16")):
+        with T.Kernel(1, threads=32, prelude=CLASSES):
+            tx = T.get_thread_binding()
+            T.call_extern("handle", "twice", T.access_ptr(H[tx], "rw"))
+
+    text = emit(lowered(kernel, "sm_80"), Target.of("sm_80"))
+    assert nvrtc.build(text).code and "(__half*)(" in text.text

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, Load, Var
-from ..ir.instr import CallExtern, CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
+from ..ir.instr import Addr, CallExtern, CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
 from ..ir.node import Node, walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
+from . import foreign
 from .c_family import Printer
 from .dialect import Row
 from .names import comment
@@ -99,16 +100,24 @@ def _alloc(p: Printer, s: Alloc) -> None:
 
 
 def _call_extern(p: Printer, s: CallExtern) -> None:
-    """Addresses of types that the text knows only as bits convert to any pointer that the function wants."""
-    given = []
-    for a in s.args:
-        if isinstance(a, Expr):
-            given.append(p.expr(a))
-        else:
-            place = p.regs(a) if isinstance(a, Reg) else p.pointer(a)
-            given.append(f"{p.use('tw_any_pointer')}{{(void*)({place})}}" if is_soft(a.buffer.dtype) else place)
+    text = foreign.brought(p.kernel)
+    template = foreign.is_template(text, s.function)
+    given = [p.expr(a) if isinstance(a, Expr) else _pointer(p, a, text if template else None) for a in s.args]
     call = f"{s.function}({', '.join(given)});"
     p.line(f"{p.reg(s.result)} = {call}" if s.result is not None else call)
+
+
+def _pointer(p: Printer, a: Addr | Reg, template: str | None) -> str:
+    """Addresses of types that are held as bits convert to any pointer that the function wants; a template of the
+    text `template` wants to be told the type."""
+    place = p.regs(a) if isinstance(a, Reg) else p.pointer(a)
+    dtype = a.buffer.dtype
+    if not is_soft(dtype):
+        return place
+    if template is None:
+        return f"{p.use('tw_any_pointer')}{{(void*)({place})}}"
+    kind = foreign.element_type(template, dtype)
+    return place if kind == ctype(dtype) else f"({kind}*)({place})"
 
 
 def _raw(p: Printer, s: RawSource) -> None:

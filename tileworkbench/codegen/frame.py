@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from ..errors import Loc
 from ..ir.expr import Buffer
 from ..ir.node import walk
+from . import foreign
 from .c_family import Printer
 from .scalar import ctype
 from .source import KernelArg
@@ -25,8 +26,8 @@ def compose(p: Printer) -> tuple[str, tuple[Loc | None, ...]]:
     body, body_locs = w.lines, w.locs
     head = ["  " + line for line in _prologue(p)]
     top = [line for text in (*p.preamble(), *p.functions_text()) for line in text.split("\n")]
-    brought = (*kernel.attrs.get("sources", ()), kernel.attrs.get("prelude") or "")
-    top += [line for text in brought if text for line in text.split("\n")]
+    if text := foreign.brought(kernel):
+        top += [*foreign.type_names(text), *text.split("\n")]
     signature = f"{p.signature()} {{"
     lines = [*top, signature, *head, *body]
     locs = [*[None] * len(top), *[kernel.loc] * (1 + len(head)), *body_locs]
