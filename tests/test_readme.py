@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -28,3 +30,9 @@ def test_ci_reads_the_line_from_the_readme() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "<!-- tests -->" in script
     assert "python -m tests" not in script
+
+
+def test_its_figures_are_those_of_the_kept_results() -> None:
+    found = figures.PLACE.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[0] == figures.section(), "run `python -m tests.benchmarks.figures`"

@@ -65,7 +65,7 @@ def _op(what: str, reducer: Any) -> str:
     op = require(what).reduced.get(reducer) if isinstance(reducer, Buffer) else None
     if op is None:
         raise fault(f"{what} of something else than a reducer", "it works on what T.alloc_reducer made", "")
-    return op  # type: ignore[no-any-return]
+    return op
 
 
 def without_reducers(loop: Parallel, reduced: dict[Buffer, str]) -> tuple[Stmt, ...]:
