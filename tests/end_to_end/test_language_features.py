@@ -380,3 +380,25 @@ def test_clusters_are_for_targets_that_have_them() -> None:
     for name in ("sm_80", "gfx942"):
         with pytest.raises(TargetError, match=f"{name} has no clusters"):
             run_passes(k.kernel, Target.of(name))
+
+
+def test_halves_of_an_accumulator_stored_one_after_the_other():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            half = T.alloc_shared((32, 64), "float32")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, acc, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullCol)
+            for s in range(2):
+                for i, j in T.Parallel(64, 64):
+                    if i < 32:
+                        half[i, j] = acc[i + s * 32, j]
+                T.copy(half, C[s * 32, 0])
+
+    a, b = integers(20, (64, 64), "float16", 4), integers(21, (64, 64), "float16", 4)
+    kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T, NVIDIA)
+    assert {b.name for b in kernels["sm_80"].buffers if b.space == "shared"} == {"a", "b", "half"}

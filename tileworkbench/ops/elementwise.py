@@ -88,9 +88,12 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return (replace(s, value=expression(s.value, scope)),)
     if isinstance(s, If):
         cond = expression(s.cond, scope)
-        pre = scope.pre
-        then, orelse = emit_body(s.then, scope), emit_body(s.orelse, scope)
-        scope.pre = pre
+        pre, guards = scope.pre, scope.guards
+        scope.guards = (*guards, s.cond)
+        then = emit_body(s.then, scope)
+        scope.guards = (*guards, logical_not(s.cond))
+        orelse = emit_body(s.orelse, scope)
+        scope.pre, scope.guards = pre, guards
         return (replace(s, cond=cond, then=then, orelse=orelse),)
     if isinstance(s, For):
         return _serial(s, scope)

@@ -17,9 +17,9 @@ import numpy as np
 from ..errors import InternalError, LanguageError
 from ..ir.arith import mentions
 from ..ir.evaluate import evaluate, is_index_arithmetic
-from ..ir.expr import Buffer, Const, Expr, Load, Var
-from ..ir.node import Node, children
-from ..ir.stmt import For, Stmt, Store
+from ..ir.expr import Binary, Buffer, Const, Expr, Load, Var, logical_not
+from ..ir.node import Node, children, walk
+from ..ir.stmt import For, If, Stmt, Store
 from ..layout import (
     Distribution,
     Fragment,
@@ -39,12 +39,13 @@ REPLICATED_ELEMENTS = 64
 
 @dataclass(frozen=True)
 class Use:
-    """One fragment access in a loop body, with the serial loops around it."""
+    """One fragment access in a loop body, with the serial loops around it and the conditions under which it happens."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     writes: bool
     inner: tuple[For, ...] = ()
+    guards: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Nest:
     @staticmethod
     def of(loop_vars: Sequence[Var], extents: Sequence[Any], body: tuple[Stmt, ...]) -> Nest:
         sizes = tuple(_static(e) for e in extents)
-        found = list(_uses(body, ()))
+        found = list(_uses(body, (), ()))
         return Nest(
             tuple(loop_vars),
             sizes,
@@ -91,19 +92,24 @@ def _static(extent: Any) -> int:
     )
 
 
-def _uses(n: Any, inner: tuple[For, ...]) -> Iterator[Use]:
+def _uses(n: Any, inner: tuple[For, ...], guards: tuple[Expr, ...]) -> Iterator[Use]:
     if isinstance(n, tuple):
         for item in n:
-            yield from _uses(item, inner)
+            yield from _uses(item, inner, guards)
+        return
+    if isinstance(n, If):
+        yield from _uses(n.cond, inner, guards)
+        yield from _uses(n.then, inner, (*guards, n.cond))
+        yield from _uses(n.orelse, inner, (*guards, logical_not(n.cond)))
         return
     if isinstance(n, Load):
-        yield Use(n.buffer, n.indices, False, inner)
+        yield Use(n.buffer, n.indices, False, inner, guards)
     elif isinstance(n, (Store, AtomicElement)):
-        yield Use(n.buffer, n.indices, True, inner)
+        yield Use(n.buffer, n.indices, True, inner, guards)
     deeper = (*inner, n) if isinstance(n, For) else inner
     if isinstance(n, Node) and not isinstance(n, Buffer):
         for child in children(n):
-            yield from _uses(child, deeper)
+            yield from _uses(child, deeper, guards)
 
 
 def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
@@ -121,6 +127,17 @@ def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
     return tuple(dims) if len(set(real)) == len(real) else None
 
 
+def _unmoved(use: Use, nest: Nest) -> Use:
+    """The access without what is added to its loop variables."""
+    return replace(use, indices=tuple(_variable(i, nest) for i in use.indices))
+
+
+def _variable(index: Expr, nest: Nest) -> Expr:
+    if isinstance(index, Binary) and index.op in ("add", "sub") and not mentions(index.b, nest.vars):
+        return _variable(index.a, nest)
+    return index
+
+
 def settled(nest: Nest, known: Mapping[Buffer, Any], hint: Distribution | None = None) -> Distribution | None:
     """The loop's layout where the user or the known fragments fix it, else None."""
     if hint is not None:
@@ -131,7 +148,22 @@ def settled(nest: Nest, known: Mapping[Buffer, Any], hint: Distribution | None =
         if layout is not None and dims is not None and len([d for d in dims if d >= 0]) == len(nest.vars):
             candidates.append(_as_loop(layout, dims, nest))
     alone = nest.updates_memory()
+    candidates += _moved(nest, known)
     return next((c for c in candidates if c is not None and not (alone and c.replication > 1)), None)
+
+
+def _moved(nest: Nest, known: Mapping[Buffer, Any]) -> Iterator[Distribution]:
+    """Layouts of fragments that are accessed at constant distances from the loop's own place, where every thread finds
+    what it needs in its registers that way."""
+    for use in nest.uses:
+        layout, plain = known.get(use.buffer), _unmoved(use, nest)
+        dims = _identity(plain, nest) if layout is not None else None
+        unmoved = all(a is b for a, b in zip(plain.indices, use.indices, strict=True))
+        if dims is None or unmoved or len([d for d in dims if d >= 0]) != len(nest.vars):
+            continue
+        loop = _as_loop(layout, dims, nest)
+        if loop is not None and fit(nest, loop, use, layout) is not None:
+            yield loop
 
 
 def choose(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None,
@@ -296,6 +328,9 @@ def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, e
     scope: dict[Any, Any] = dict(env)
     for d, var in enumerate(nest.vars):
         scope[var] = table[..., d].astype(np.int64)
+    for guard in use.guards:
+        if is_index_arithmetic(guard) and all(v in scope for v in walk(guard) if isinstance(v, Var)):
+            valid = valid & np.asarray(evaluate(guard, scope), dtype=bool)
     try:
         coords = [np.broadcast_to(np.asarray(evaluate(i, scope)), valid.shape) for i in use.indices]
     except KeyError:

@@ -45,6 +45,7 @@ class Scope:
     lanes: int = 1
     inner: tuple[For, ...] = ()
     side: Expr = TRUE
+    guards: tuple[Expr, ...] = ()  # the user's conditions around the statement
     pre: list[Stmt] = field(default_factory=list)
 
 
@@ -67,13 +68,17 @@ def register_index(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> E
         return scope.ctx.facts.simplify(offset)
     if scope.loop is None:
         raise InternalError(f"fragment {buffer.name} is indexed outside T.Parallel", loc=buffer.loc)
-    use = Use(buffer, indices, False, scope.inner)
+    use = Use(buffer, indices, False, scope.inner, scope.guards)
     found = require_fit(scope.nest, scope.loop, use, scope.ctx.layouts[buffer])
     total: Expr = const(found.base)
     for digit, weight in zip(scope.digits, found.weights, strict=True):
         total = total + digit * weight
     for var, weight in found.inner:
         total = total + var * weight
+    registers = scope.ctx.layouts[buffer].registers
+    low, high = scope.ctx.facts.range(total)
+    if scope.guards and not 0 <= low <= high < registers:  # where the guard does not hold, the place is any register
+        total = total % registers
     return total
 
 

@@ -8,14 +8,18 @@ of one element; one that reads an element first copies the fragment to a shared 
 from __future__ import annotations
 
 from ..errors import LanguageError
-from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.arith import mentions, substitute
+from ..ir.expr import Buffer, Expr, Load, Var, const
 from ..ir.kernel import Kernel
 from ..ir.node import children, map_children, map_items, replace, rewrite, walk
 from ..ir.op import ElementStmt, Op
-from ..ir.stmt import Alloc, Assert, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
+from ..ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
 from ..ops.copy import Copy
 from ..ops.parallel import Parallel
+from ..ops.private import constant_trips
 from ..target import Target
+
+MOST_TRIPS = 8  # of a loop that is written out
 
 
 def canonicalise(kernel: Kernel, target: Target) -> Kernel:
@@ -39,6 +43,8 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
         return _store(s, threads)
     if isinstance(s, (Let, Eval, Assert, Print, ElementStmt)):
         return _with_copies(s, tuple(children(s)))
+    if isinstance(s, For) and (copies := _unrolled(s)) is not None:
+        return tuple(x for c in copies for x in _spliced(_statement(c, threads)))
     if isinstance(s, (If, For)):
         inner = map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
         heads = (inner.cond,) if isinstance(inner, If) else (inner.start, inner.stop, inner.step)
@@ -53,6 +59,20 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
             )
         return map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
     return s
+
+
+def _unrolled(s: For) -> tuple[Stmt, ...] | None:
+    """The trips of a short loop whose index tells which element of a fragment a parallel loop means: registers are
+    found by constants. None for other loops."""
+    trips = constant_trips(s) if s.kind in ("serial", "unroll") else None
+    if trips is None or not 1 <= trips <= MOST_TRIPS or any(isinstance(n, (Break, Continue)) for n in walk(s.body)):
+        return None
+    inside = (n for op in walk(s.body) if isinstance(op, Parallel) for n in walk(op.body))
+    indices = (i for n in inside if isinstance(n, (Load, Store)) and n.buffer.space == "fragment" for i in n.indices)
+    if not any(mentions(i, (s.var,)) for i in indices):
+        return None
+    values = range(*(int(e.value) for e in (s.start, s.stop, s.step)))  # type: ignore[attr-defined]
+    return tuple(x for n in values for x in substitute(s.body, {s.var: const(n, s.var.dtype)}))
 
 
 def _spliced(made: Stmt | tuple[Stmt, ...]) -> tuple[Stmt, ...]:
