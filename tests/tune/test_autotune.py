@@ -153,3 +153,21 @@ def test_mistakes():
         tuned(configs=[])(64)
     with pytest.raises(OptionError, match="at least 1"):
         tuned(early_stop_factor=0.5)
+
+
+def test_scalars_are_not_made_up():
+    def shifted(n, block=None):
+        @T.prim_func
+        def main(A: T.Tensor((n,), "float32"), by: T.float32, B: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+                for i in T.Parallel(block):
+                    B[bx * block + i] = A[bx * block + i] + by
+
+        return main
+
+    function = autotune(configs=CONFIGS, warmup=1, rep=2)(tw.jit(out_idx=[-1])(shifted))
+    with pytest.raises(ValueError, match="set_autotune_inputs"):
+        function(64)
+    with set_autotune_inputs(np.ones(64, np.float32), 2.5):
+        kernel = function(64)
+    np.testing.assert_array_equal(kernel(np.ones(64, np.float32), 2.5), np.full(64, 3.5, np.float32))

@@ -123,9 +123,13 @@ def check_hip_availability() -> bool:
     return any(found.arch.startswith("gfx") for found in detect())
 
 
+class NoBackend(TargetError, ImportError):
+    """A backend of TileLang's that is none here."""
+
+
 def check_cutedsl_available() -> None:
     """CuTe DSL is no backend here."""
-    raise TargetError("the CuTe DSL backend", rule="kernels are built by NVRTC here", fix='leave target="cutedsl" out')
+    raise NoBackend("the CuTe DSL backend", rule="kernels are built by NVRTC here", fix='leave target="cutedsl" out')
 
 
 NVRTC_AVAILABLE = importlib.util.find_spec("cuda") is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .tirx import DataType
+
 
 class Rasterization:
     """The order in which blocks walk the grid."""
@@ -36,6 +38,37 @@ class Rasterization2DColumn(Rasterization):
 
     def __init__(self, panel_width: int = 4) -> None:
         self.panel_width_ = panel_width
+
+
+@dataclass
+class IntrinInfo:
+    """The types that a matrix instruction is wanted for."""
+
+    in_dtype: str
+    out_dtype: str
+    trans_b: bool
+    input_transform_kind: int = 0
+    weight_transform_kind: int = 0
+    trans_a: bool = False
+
+    def is_input_8bit(self) -> bool:
+        return DataType(self.in_dtype).bits == 8
+
+    @property
+    def smooth_a(self) -> bool:
+        return self.input_transform_kind >= 2
+
+    @property
+    def smooth_b(self) -> bool:
+        return self.weight_transform_kind >= 2
+
+    @property
+    def inter_transform_a(self) -> bool:
+        return self.input_transform_kind >= 1
+
+    @property
+    def inter_transform_b(self) -> bool:
+        return self.weight_transform_kind >= 1
 
 
 @dataclass

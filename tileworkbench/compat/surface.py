@@ -86,7 +86,7 @@ TEMPLATES = at(
     "ConvTemplate",
 )
 RASTER = at("compat.hint", "Rasterization", "NoRasterization", "Rasterization2DRow", "Rasterization2DColumn")
-HINT = at("compat.hint", "Hint")
+HINT = at("compat.hint", "Hint", "IntrinInfo")
 POLICIES = at("compat.templates", "DefaultPolicy", "TensorCorePolicy")
 TIRX = at(
     "compat.tirx", "const", "PrimExpr", "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "BufferLoad", "all", "any"
@@ -126,7 +126,11 @@ PAGES: dict[str, Page] = {
     "tilelang.language": Page(at("compat.layouts", "Fragment"), rest="language"),
     "tilelang.language.fp8": Page(at("compat.tirx", "determine_fp8_type", "determine_torch_fp8_type")),
     "tilelang.language.dtypes": Page(
-        {"_TORCH_DTYPE_TO_STR": "compat.tirx:TORCH_NAMES", "dtype": "language.dtypes:dtype"},
+        {
+            "_TORCH_DTYPE_TO_STR": "compat.tirx:TORCH_NAMES",
+            "dtype": "language.dtypes:dtype",
+            "_all_dtypes": "compat.tirx:ALL_DTYPES",
+        },
         rest="language.dtypes",
         foreign=COMPILER,
     ),
@@ -168,6 +172,7 @@ PAGES: dict[str, Page] = {
     "tilelang.env": Page({**CACHE, "env": "compat.environment:env"}, rest="compat.environment", foreign=COMPILER),
     "tilelang.cache": Page({**CACHE}, foreign=COMPILER),
     "tilelang.carver": Page({**ARCHS, **TEMPLATES, **HINT, **RASTER, **POLICIES}, foreign=COMPILER),
+    "tilelang.carver.matmul_analysis": Page(at("compat.arch", "check_sm_version"), foreign=COMPILER),
     "tilelang.carver.arch": Page(ARCH, star=tuple(n for n in ARCH if n not in ("get_arch", "check_sm_version"))),
     "tilelang.carver.arch.cuda": Page(ARCH),
     "tilelang.carver.arch.cdna": Page(ARCH),

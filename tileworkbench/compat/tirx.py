@@ -114,6 +114,7 @@ class _TorchNames(Mapping[Any, str]):
 
 
 TORCH_NAMES = _TorchNames()
+ALL_DTYPES = [*NAMES, *UNBUILT]
 
 
 def __getattr__(name: str) -> Any:

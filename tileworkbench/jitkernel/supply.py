@@ -32,6 +32,10 @@ class TensorSupplyType(Enum):
     Auto = 7
 
 
+class NoValue(LaunchError, ValueError):
+    """An argument that cannot be made up."""
+
+
 def kind_of(value: Any) -> TensorSupplyType:
     """A supply type, its name, or None for Auto; OptionError for anything else."""
     name = "Auto" if value is None else getattr(value, "name", value)
@@ -67,10 +71,10 @@ def _scalar(kernel: Kernel, param: Var, given: Mapping[str, Any]) -> Any:
     if param.name in given:
         return given[param.name]
     if param not in kernel.defaults:
-        raise LaunchError(
+        raise NoValue(
             f"the scalar `{param.name}` of `{kernel.name}` has no value",
             rule="scalars are not made up",
-            fix=f"pass {param.name}=… to get_profiler, or all inputs",
+            fix=f"pass {param.name}=… to get_profiler, or all inputs: `with set_autotune_inputs(…)` for a search",
             loc=kernel.loc,
         )
     default = kernel.defaults[param]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..jitkernel import JITKernel
-from ..jitkernel.supply import TensorSupplyType
+from ..jitkernel.supply import NoValue, TensorSupplyType
 from ..options import options
 from .inputs import get_autotune_inputs
 
@@ -159,6 +159,8 @@ class Bench:
             latency = self._time(profiler, None, ready)
             if self.reference is None and s.ref_prog is not None:
                 self.reference = self._time(profiler, s.ref_prog, self._inputs(profiler))
+        except NoValue:  # of no configuration: the search needs the user's inputs
+            raise
         except AssertionError as wrong:
             return Trial(config, "wrong", error=str(wrong))
         except Exception as problem:  # of the kernel, of the reference or of the user's own programs
