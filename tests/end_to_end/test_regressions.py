@@ -117,11 +117,11 @@ def test_cleared_product(dtype: str) -> None:
     narrow, out = ("float16", "float32") if dtype == "float16" else ("int32", "int32")
 
     @T.prim_func
-    def kernel(A: T.Tensor((32, 32), narrow), B: T.Tensor((32, 32), narrow), O: T.Tensor((32, 32), out)):  # noqa: E741
+    def kernel(A: T.Tensor((16, 16), narrow), B: T.Tensor((16, 16), narrow), O: T.Tensor((16, 16), out)):  # noqa: E741
         with T.Kernel(1, threads=32) as bx:
-            S = T.alloc_shared((32, 32), narrow)
-            R = T.alloc_shared((32, 32), narrow)
-            C = T.alloc_fragment((32, 32), out)
+            S = T.alloc_shared((16, 16), narrow)
+            R = T.alloc_shared((16, 16), narrow)
+            C = T.alloc_fragment((16, 16), out)
             T.copy(A, S)
             T.copy(B, R)
             T.fill(C, 5)
@@ -129,7 +129,7 @@ def test_cleared_product(dtype: str) -> None:
                 T.gemm(S, R, C, clear_accum=k < 2)
             T.copy(C, O)
 
-    a, b = numbers((32, 32), narrow), numbers((32, 32), narrow, seed=1)
+    a, b = numbers((16, 16), narrow), numbers((16, 16), narrow, seed=1)
     agree(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64)).astype(out)])
 
 
