@@ -68,7 +68,7 @@ def rebuild(terms: Mapping[Expr | None, int], dtype: Any) -> Expr:
     return Binary("add" if offset > 0 else "sub", total, const(abs(offset), dtype), dtype=total.dtype, loc=total.loc)
 
 
-def linear_difference(a: Expr, b: Expr, facts: Any = None) -> Expr:
+def linear_difference(a: Expr, b: Expr) -> Expr:
     """`a - b` with equal terms cancelled."""
     terms = linear(a)
     collect(b, -1, terms)

@@ -89,7 +89,7 @@ def _along(s: Expr, e: Any, t: Expr, f: Any, var: Var, step: int, facts: Facts) 
     grows, also = coefficient(s, var), coefficient(t, var)
     if grows is None or grows != also:
         return ANY
-    low, high = facts.range(linear_difference(t, s, facts))
+    low, high = facts.range(linear_difference(t, s))
     first, last = facts.range(e)[1], facts.range(f)[1]
     c = grows * step
     if c == 0:
@@ -129,7 +129,7 @@ def hull(a: Region, b: Region, facts: Facts | None = None) -> Region:
     for s, e, t, f in zip(a.starts, a.extents, b.starts, b.extents, strict=True):
         start = facts.simplify(minimum(s, t))
         end = facts.simplify(maximum(as_expr(s) + e, as_expr(t) + f))
-        extent = facts.simplify(linear_difference(end, start, facts))
+        extent = facts.simplify(linear_difference(end, start))
         starts.append(start)
         extents.append(int(extent.value) if isinstance(extent, Const) else extent)
     return Region(a.buffer, tuple(starts), tuple(extents), loc=a.loc)

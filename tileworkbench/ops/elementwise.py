@@ -33,7 +33,7 @@ from . import intrinsics, private
 from .atomic_element import AtomicElement
 from .context import Context, run
 from .extern import ExternCall
-from .loops import Nest
+from .nest import Nest
 from .values import TRUE, Scope, cache_of, coordinates, expression, register_index, thread_scope
 
 # Orders that the memory system has no word for become the next stronger one.

@@ -7,19 +7,12 @@ accesses. Everything is decided by tables over the whole loop, never by the form
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from ..errors import InternalError, LanguageError
 from ..ir.arith import mentions
-from ..ir.evaluate import evaluate, is_index_arithmetic
-from ..ir.expr import Binary, Buffer, Const, Expr, Load, Var, logical_not
-from ..ir.node import Node, children, walk
-from ..ir.stmt import For, If, Stmt, Store
+from ..ir.expr import Binary, Buffer, Expr
 from ..layout import (
     Distribution,
     Fragment,
@@ -29,102 +22,12 @@ from ..layout import (
     permute_dims,
     reduce_dim,
     replicated,
-    same,
 )
-from .atomic_element import AtomicElement
+from .fit import fit
+from .nest import Nest, Use, identity
 
 VECTOR_BYTES = 16
 REPLICATED_ELEMENTS = 64
-
-
-@dataclass(frozen=True)
-class Use:
-    """One fragment access in a loop body, with the serial loops around it and the conditions under which it happens."""
-
-    buffer: Buffer
-    indices: tuple[Expr, ...]
-    writes: bool
-    inner: tuple[For, ...] = ()
-    guards: tuple[Expr, ...] = ()
-
-
-@dataclass(frozen=True)
-class Nest:
-    """A parallel loop nest with what its layout depends on."""
-
-    vars: tuple[Var, ...]
-    extents: tuple[int, ...]
-    uses: tuple[Use, ...]
-    memory: tuple[Use, ...]  # shared and global accesses
-
-    @staticmethod
-    def of(loop_vars: Sequence[Var], extents: Sequence[Any], body: tuple[Stmt, ...]) -> Nest:
-        sizes = tuple(_static(e) for e in extents)
-        found = list(_uses(body, (), ()))
-        return Nest(
-            tuple(loop_vars),
-            sizes,
-            tuple(u for u in found if u.buffer.space == "fragment"),
-            tuple(u for u in found if u.buffer.space in ("shared", "global")),
-        )
-
-
-    def updates_memory(self) -> bool:
-        """True when iterations change memory that they read: replicas of one would read what another has changed."""
-        written = {u.buffer for u in self.memory if u.writes}
-        return any(u.buffer in written and not u.writes for u in self.memory)
-
-    def covers(self, s: Store) -> bool:
-        """True when the store, done in every iteration, reaches every element of its buffer."""
-        return _identity(Use(s.buffer, s.indices, True), self) is not None
-
-
-def _static(extent: Any) -> int:
-    if isinstance(extent, Const):
-        return int(extent.value)
-    if isinstance(extent, int):
-        return extent
-    raise LanguageError(
-        "the extent of a T.Parallel loop is known only at run time",
-        rule="parallel loops are spread over threads while compiling, so their extents are constants",
-        fix="loop over a constant tile and guard the body with an if",
-        loc=getattr(extent, "loc", None),
-    )
-
-
-def _uses(n: Any, inner: tuple[For, ...], guards: tuple[Expr, ...]) -> Iterator[Use]:
-    if isinstance(n, tuple):
-        for item in n:
-            yield from _uses(item, inner, guards)
-        return
-    if isinstance(n, If):
-        yield from _uses(n.cond, inner, guards)
-        yield from _uses(n.then, inner, (*guards, n.cond))
-        yield from _uses(n.orelse, inner, (*guards, logical_not(n.cond)))
-        return
-    if isinstance(n, Load):
-        yield Use(n.buffer, n.indices, False, inner, guards)
-    elif isinstance(n, (Store, AtomicElement)):
-        yield Use(n.buffer, n.indices, True, inner, guards)
-    deeper = (*inner, n) if isinstance(n, For) else inner
-    if isinstance(n, Node) and not isinstance(n, Buffer):
-        for child in children(n):
-            yield from _uses(child, deeper, guards)
-
-
-def _identity(use: Use, nest: Nest) -> tuple[int, ...] | None:
-    """Which loop dimension each index is, when all indices are different plain loop variables over whole dimensions."""
-    dims = []
-    places = {v: d for d, v in enumerate(nest.vars)}  # `==` on variables builds IR, so tuples cannot be searched
-    for index, extent in zip(use.indices, use.buffer.shape, strict=True):
-        if isinstance(index, Const) and index.value == 0 and extent == 1:
-            dims.append(-1)
-        elif isinstance(index, Var) and index in places and nest.extents[places[index]] == extent:
-            dims.append(places[index])
-        else:
-            return None
-    real = [d for d in dims if d >= 0]
-    return tuple(dims) if len(set(real)) == len(real) else None
 
 
 def _unmoved(use: Use, nest: Nest) -> Use:
@@ -144,7 +47,7 @@ def settled(nest: Nest, known: Mapping[Buffer, Any], hint: Distribution | None =
         return hint
     candidates: list[Distribution | None] = []
     for use in sorted(nest.uses, key=lambda u: not u.writes):
-        layout, dims = known.get(use.buffer), _identity(use, nest)
+        layout, dims = known.get(use.buffer), identity(use, nest)
         if layout is not None and dims is not None and len([d for d in dims if d >= 0]) == len(nest.vars):
             candidates.append(_as_loop(layout, dims, nest))
     alone = nest.updates_memory()
@@ -157,7 +60,9 @@ def _moved(nest: Nest, known: Mapping[Buffer, Any]) -> Iterator[Distribution]:
     what it needs in its registers that way."""
     for use in nest.uses:
         layout, plain = known.get(use.buffer), _unmoved(use, nest)
-        dims = _identity(plain, nest) if layout is not None else None
+        if layout is None:
+            continue
+        dims = identity(plain, nest)
         unmoved = all(a is b for a, b in zip(plain.indices, use.indices, strict=True))
         if dims is None or unmoved or len([d for d in dims if d >= 0]) != len(nest.vars):
             continue
@@ -212,7 +117,7 @@ def _vector(nest: Nest, threads: int) -> int:
 
 def derive(nest: Nest, loop: Distribution, use: Use, threads: int) -> Any:
     """The layout that a fragment gets from the loop that walks it; None when this access does not determine it."""
-    dims = _identity(use, nest)
+    dims = identity(use, nest)
     if dims is not None and isinstance(loop, LinearLoop):
         return replace(loop, shape=tuple(use.buffer.shape)) if _in_order(dims, nest) else None
     if dims is None or not isinstance(loop, Fragment):
@@ -270,123 +175,6 @@ def _undetermined(nest: Nest, loop: Distribution, use: Use, threads: int) -> Dis
         if fit(nest, loop, use, everywhere) is not None:
             return everywhere
     return padded_loop(shape, threads, 1)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Where a loop finds a fragment element: register = base + Σ digit · weight over the loop's register digits and the
-    serial loops around the access."""
-
-    base: int
-    weights: tuple[int, ...]
-    inner: tuple[tuple[Var, int], ...] = ()
-
-
-def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit | None:
-    """The register of each access as a linear form of the loop's digits, proven over the whole loop by table; None when
-    some thread does not hold the element it needs, or the register depends on the thread."""
-    if not all(is_index_arithmetic(i) for i in use.indices):
-        return None
-    dims, loops = _identity(use, nest), use.inner
-    if dims == tuple(range(len(nest.vars))) and (layout is loop or same(layout, loop)):
-        strides = _reg_strides(loop)
-        if strides is not None:
-            return Fit(0, strides)
-    inner = [(f.var, *limits) for f in loops if (limits := _constant_range(f)) is not None]
-    free = {v for v, _, _ in inner}
-    points = []
-    for values in product(*[range(a, b) for _, a, b in inner]) if inner else [()]:
-        env = {v: value for (v, _, _), value in zip(inner, values, strict=True)}
-        points.append((values, _registers(nest, loop, use, layout, env, free)))
-        if points[-1][1] is None:
-            return None
-    return _linear(loop, inner, points)
-
-
-def _constant_range(f: For) -> tuple[int, int] | None:
-    """Start and stop of a loop that counts by one between constants and is not empty."""
-    if not (isinstance(f.start, Const) and isinstance(f.stop, Const) and isinstance(f.step, Const)):
-        return None
-    start, stop = int(f.start.value), int(f.stop.value)
-    return (start, stop) if f.step.value == 1 and stop > start else None
-
-
-def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
-    extents = loop.reg_extents
-    weights = []
-    for i in range(len(extents)):
-        unit = [0] * len(extents)
-        unit[i] = 1
-        weights.append(int(loop.register(unit)))
-    return tuple(weights)
-
-
-def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int],
-               free: set[Var]) -> np.ndarray | None:  # fmt: skip
-    """Register number per loop register index (1-D), or None."""
-    table, valid = loop.table(), loop.valid()
-    scope: dict[Any, Any] = dict(env)
-    for d, var in enumerate(nest.vars):
-        scope[var] = table[..., d].astype(np.int64)
-    for guard in use.guards:
-        if is_index_arithmetic(guard) and all(v in scope for v in walk(guard) if isinstance(v, Var)):
-            valid = valid & np.asarray(evaluate(guard, scope), dtype=bool)
-    try:
-        coords = [np.broadcast_to(np.asarray(evaluate(i, scope)), valid.shape) for i in use.indices]
-    except KeyError:
-        return None
-    for coord, extent in zip(coords, use.buffer.shape, strict=True):
-        if ((coord < 0) | (coord >= extent))[valid].any():
-            return None
-    coords = [np.where(valid, c, 0) for c in coords]
-    threads = np.arange(table.shape[0])[:, None]
-    register, held = layout.locate(threads, *coords)
-    held = np.broadcast_to(np.asarray(held), valid.shape)
-    if not held[valid].all():
-        return None
-    register = np.broadcast_to(np.asarray(register), valid.shape)
-    first = np.where(valid.any(0), np.take_along_axis(register, valid.argmax(0)[None, :], 0)[0], -1)
-    if (np.where(valid, register, first[None, :]) != first[None, :]).any():
-        return None
-    return first
-
-
-def _linear(loop: Distribution, inner: Any, points: Any) -> Fit | None:
-    """A linear form through the points, checked at every one of them (unused register slots, marked −1, are free)."""
-    extents = loop.reg_extents
-    count = max(1, math.prod(extents))
-    digits = np.array([loop.register_digits(r) for r in range(count)], dtype=np.int64).reshape(count, len(extents))
-    rows, values = [], []
-    for at, registers in points:
-        for r in range(count):
-            if registers[r] >= 0:
-                rows.append([1, *digits[r], *at])
-                values.append(int(registers[r]))
-    if not rows:
-        return Fit(0, (0,) * len(extents), tuple((v, 0) for v, _, _ in inner))
-    a, b = np.array(rows, dtype=np.float64), np.array(values, dtype=np.float64)
-    solution = np.rint(np.linalg.lstsq(a, b, rcond=None)[0])
-    if not np.array_equal(a @ solution, b):
-        return None
-    weights = [int(w) for w in solution]
-    n = len(extents)
-    return Fit(
-        weights[0],
-        tuple(weights[1 : 1 + n]),
-        tuple((v, w) for (v, _, _), w in zip(inner, weights[1 + n :], strict=True)),
-    )
-
-
-def require_fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit:
-    """The access's registers; InternalError when a conversion is missing."""
-    found = fit(nest, loop, use, layout)
-    if found is None:
-        raise InternalError(
-            f"fragment {use.buffer.name} is not where this loop needs it",
-            rule="layouts are converted before loops are emitted",
-            loc=use.indices[0].loc if use.indices else None,
-        )
-    return found
 
 
 def misfits_of(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector: int | None = None,

@@ -16,7 +16,8 @@ from ..ir.stmt import Stmt, Store
 from ..target import Target
 from .context import Context
 from .elementwise import emit_parallel
-from .loops import Nest, choose, infer, misfits_of
+from .loops import choose, infer, misfits_of
+from .nest import Nest
 
 
 @node

@@ -26,7 +26,8 @@ from ..ir.stmt import ZERO, For, Stmt
 from ..layout import Distribution
 from . import intrinsics, private
 from .context import Context, run
-from .loops import Nest, Use, require_fit
+from .fit import require_fit
+from .nest import Nest, Use
 
 TRUE = const(True)
 

@@ -10,7 +10,8 @@ from ...ir.op import Impl
 from ...ir.stmt import Stmt, Store
 from ..context import Context
 from ..elementwise import emit_parallel
-from ..loops import Nest, choose, infer, misfits_of
+from ..loops import choose, infer, misfits_of
+from ..nest import Nest
 from .pairs import as_parallel, at
 
 if TYPE_CHECKING:

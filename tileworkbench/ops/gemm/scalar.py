@@ -10,7 +10,8 @@ from ...ir.op import Impl
 from ...ir.stmt import ONE, ZERO, For, If, Stmt, Store
 from ..context import Context
 from ..elementwise import emit_parallel
-from ..loops import Nest, choose, infer
+from ..loops import choose, infer
+from ..nest import Nest
 
 if TYPE_CHECKING:
     from .op import Gemm
