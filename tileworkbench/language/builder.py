@@ -70,7 +70,7 @@ class Builder:
         self.workspaces: list[Buffer] = []
         self.returned: Any = None
         self.attrs: dict[str, Any] = {}
-        self.reduced: dict[Buffer, str] = {}  # what T.alloc_reducer made, and how it combines
+        self.reduced: dict[Buffer, Any] = {}  # what T.alloc_reducer made, and the state of each
         self.reducers: list[Any] = []  # of the open T.attr blocks
 
     # -- bodies ------------------------------------------------------------------------------------------------------

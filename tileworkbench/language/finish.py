@@ -14,6 +14,7 @@ from .extern import without_unread
 from .faults import fault, settle
 from .launch import Launch
 from .parameters import untyped
+from .reducers import check_finalised
 from .scopes import check_scopes
 
 
@@ -38,6 +39,7 @@ def _finished(builder: Builder, header: Loc) -> tuple[Kernel, ...]:
             "a kernel's body stands in a T.Kernel block",
             "wrap the body in `with T.Kernel(...) as ...:`",
         )
+    check_finalised(builder.reduced)
     params = table.ordered(list(table.signature.parameters))
     outputs = output_places(builder, len(params))
     every = (*params, *builder.empties, *builder.workspaces)

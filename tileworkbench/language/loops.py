@@ -14,7 +14,7 @@ from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
 from .faults import fault
-from .reducers import without_reducers
+from .reducerloops import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
 
