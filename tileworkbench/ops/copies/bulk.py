@@ -10,12 +10,11 @@ from ...ir.arith import Facts
 from ...ir.expr import as_expr
 from ...ir.instr import Bar, BarExpect, BulkLoad, BulkStore, CommitGroup, WaitGroup
 from ...ir.op import Impl, Refusal
-from ...ir.region import root
 from ...ir.stmt import Region, Stmt
 from ...layout import SharedLayout
 from ...target import Target
 from ..context import Context, global_offset
-from .pairs import extent, walked
+from .pairs import engine_refusal, extent, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -26,18 +25,9 @@ UNIT = 16  # bytes: sizes and places are multiples of it
 
 def bulk_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     """A copy of one run of bytes in either direction, or the reason why not."""
-    spaces = (op.src.buffer.space, op.dst.buffer.space)
-    if spaces not in (("global", "shared"), ("shared", "global")):
-        return Refusal(NAME, f"it moves between global and shared memory, not {spaces[0]} to {spaces[1]}")
-    if not target.has("bulk_copy"):
-        return Refusal(NAME, f"{target.name} has no bulk copies")
-    if op.hint("disable_tma"):
-        return Refusal(NAME, "disable_tma was given")
-    load = spaces[0] == "global"
+    load = op.src.buffer.space == "global"
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
-    if root(far.buffer).attr("address") is not None:
-        return Refusal(NAME, f"the address of `{far.buffer.name}` is known only at run time")
-    reason = _refusal(far, near, facts)
+    reason = engine_refusal(op, target, "bulk_copy", "bulk copies") or _refusal(far, near, facts)
     if reason:
         return Refusal(NAME, reason)
     size = math.prod(extent(e) for e in near.extents) * near.buffer.dtype.bytes

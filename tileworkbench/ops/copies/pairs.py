@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ShapeError
 from ...ir.expr import Const, Expr, Load, Var, cast
+from ...ir.region import root
 from ...ir.stmt import Region, Store
+from ...target import Target
 from ..parallel import Parallel
 
 if TYPE_CHECKING:
@@ -37,6 +39,19 @@ def at(region: Region, loop_vars: tuple[Var, ...]) -> tuple[Expr, ...]:
     for var, d in zip(loop_vars, walked(region), strict=False):
         indices[d] = indices[d] + var
     return tuple(indices)
+
+
+def engine_refusal(op: Copy, target: Target, feature: str, what: str) -> str:
+    """Why the copy engine cannot take the copy whatever its shape, or an empty text. `what` names the feature."""
+    spaces = (op.src.buffer.space, op.dst.buffer.space)
+    if spaces not in (("global", "shared"), ("shared", "global")):
+        return f"it moves between global and shared memory, not {spaces[0]} to {spaces[1]}"
+    if not target.has(feature):
+        return f"{target.name} has no {what}"
+    if op.hint("disable_tma"):
+        return "disable_tma was given"
+    far = op.src.buffer if spaces[0] == "global" else op.dst.buffer
+    return f"the address of `{far.name}` is known only at run time" if root(far).attr("address") is not None else ""
 
 
 def as_parallel(op: Copy) -> Parallel:

@@ -19,7 +19,7 @@ from ...layout import SharedLayout, SwizzledLayout
 from ...layout.tma import TmaBox, TmaBoxes, swizzle_span, tma_boxes
 from ...target import Target
 from ..context import Context, row_major_strides
-from .pairs import extent, is_whole, walked
+from .pairs import engine_refusal, extent, is_whole, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -34,16 +34,9 @@ NAME = "tma"
 
 def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     """A tensor copy in either direction between global and shared memory, or the reason why not."""
-    spaces = (op.src.buffer.space, op.dst.buffer.space)
-    if spaces not in (("global", "shared"), ("shared", "global")):
-        return Refusal(NAME, f"it moves between global and shared memory, not {spaces[0]} to {spaces[1]}")
-    if not target.has("tma"):
-        return Refusal(NAME, f"{target.name} has no tensor copies")
-    if op.hint("disable_tma"):
-        return Refusal(NAME, "disable_tma was given")
-    load = spaces[0] == "global"
+    load = op.src.buffer.space == "global"
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
-    reason = _refusal(far, near, facts)
+    reason = engine_refusal(op, target, "tma", "tensor copies") or _refusal(far, near, facts)
     if reason:
         return Refusal(NAME, reason)
     shape = tuple(extent(e) for e in near.extents)
@@ -62,8 +55,6 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
 
 def _refusal(far: Region, near: Region, facts: Facts) -> str:
     item = far.buffer.dtype.bytes
-    if root(far.buffer).attr("address") is not None:
-        return f"the address of `{far.buffer.name}` is known only at run time"
     if far.buffer.dtype is not near.buffer.dtype:
         return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
     if far.buffer.rank > MAX_RANK:
