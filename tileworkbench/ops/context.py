@@ -109,6 +109,16 @@ class Context:
         self.created.append(made)
         return made
 
+    def partials(self, count: int, dtype: DType) -> Buffer:
+        """Shared memory for values that threads exchange. Inside a loop an op meets before it writes there, so that all
+        such ops of one size and dtype use the same."""
+        if not self.repeats:
+            return self.scratch("partials", count, dtype)
+        key = ("partials", count, dtype)
+        if key not in self.stages:
+            self.stages[key] = self.scratch("partials", count, dtype)
+        return self.stages[key]
+
     def reg(self, buffer: Buffer) -> Buffer:
         """The registers that hold this thread's part of a fragment, local or var buffer."""
         buffer = root(buffer)

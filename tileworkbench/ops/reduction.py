@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import Loc
 from ..ir.dtype import FLOAT32, DType
-from ..ir.expr import Buffer, Expr, Load, Value, as_expr, binary, cast, const, select, unary
+from ..ir.expr import Buffer, Expr, Load, Value, as_expr, binary, cast, const, logical, select, unary
 from ..ir.expr import compare as compare_
 from ..ir.instr import Addr, LoadMem, Shuffle, StoreMem, Sync
 from ..ir.stmt import ONE, ZERO, For, Stmt, Store
@@ -135,26 +135,32 @@ class Reduction:
         return tuple(out)
 
     def _warps(self, acc: Buffer) -> tuple[Stmt, ...]:
-        """Partial results of other warps, through scratch memory: scratch[register][thread]."""
-        _, across = self._along()
+        """Partial results of other warps, through scratch memory: scratch[register][thread], one of the lanes that hold
+        the same."""
+        inside, across = self._along()
         if not across:
             return ()
-        ctx, threads = self.ctx, self.ctx.threads
-        scratch = ctx.scratch("partials", threads * self.result.registers, acc.dtype)
-        first: Expr = ctx.thread
-        for mode in across:
-            first = first - (ctx.thread // mode.stride % mode.extent) * mode.stride
-        first = ctx.facts.simplify(first)
-        part = ctx.registers("part", 1, acc.dtype)
+        ctx = self.ctx
+        slots, weights = self._slots(inside, across)
+        scratch = ctx.partials(slots * self.result.registers, acc.dtype)
         loops = [(ctx.var("w"), mode) for mode in across]
-        place = first
-        for var, mode in loops:
-            place = place + var * mode.stride
+        mine: Expr = ZERO
+        place: Expr = ZERO
+        for mode, weight in weights:
+            digit = ctx.thread // mode.stride % mode.extent
+            mine = mine + digit * weight
+            place = place + next((v for v, m in loops if m is mode), digit) * weight
+        mine, place = ctx.facts.simplify(mine), ctx.facts.simplify(place)
+        alone: Expr = const(True)
+        for mode in inside:
+            alone = logical("land", alone, compare_("eq", ctx.thread // mode.stride % mode.extent, 0))
+        pred = ctx.facts.simplify(alone) if inside else None
+        part = ctx.registers("part", 1, acc.dtype)
 
         def gather(d: Expr) -> tuple[Stmt, ...]:
             both = combine(self.kind, Load(acc, (d,)), Load(part, (ZERO,)), self.nan_propagate)
             body: tuple[Stmt, ...] = (
-                LoadMem(run(part), Addr(scratch, d * threads + place), loc=self.loc), Store(acc, (d,), both),
+                LoadMem(run(part), Addr(scratch, d * slots + place), loc=self.loc), Store(acc, (d,), both),
             )  # fmt: skip
             for var, mode in loops:
                 body = (For(var, ZERO, const(mode.extent), ONE, body, "unroll"),)
@@ -163,10 +169,20 @@ class Reduction:
         again = (Sync("role", reason="earlier partial results have been read", loc=self.loc),) if ctx.repeats else ()
         return (
             *again,
-            *self._each(lambda d: (StoreMem(Addr(scratch, d * threads + ctx.thread), run(acc, d), loc=self.loc),)),
+            *self._each(lambda d: (StoreMem(Addr(scratch, d * slots + mine), run(acc, d), pred, loc=self.loc),)),
             Sync("role", reason="partial results of all warps are there", loc=self.loc),
             *self._each(gather),
         )
+
+    def _slots(self, inside: list[Mode], across: list[Mode]) -> tuple[int, list[tuple[Mode, int]]]:
+        """Places for the threads' values, and the weight of each thread mode but those inside a warp."""
+        kept = [m for m in self.source.thread_modes if m.dim != self.dim]
+        weights: list[tuple[Mode, int]] = []
+        count = 1
+        for mode in sorted((*kept, *across), key=lambda m: m.stride):
+            weights.append((mode, count))
+            count *= mode.extent
+        return count, weights
 
     def _finish(self, acc: Buffer, d: Expr) -> Stmt:
         value = Load(acc, (d,))
