@@ -25,8 +25,8 @@ def convert(p: User, text: str, a: DType, to: DType, saturate: bool = False) -> 
         return _to_soft(p, text, a, to, saturate)
     if is_soft(a):
         wide = f"{p.use(f'tw_{SOFT[a.name]}_to_float')}({text})"
-        return wide if to.name in ("float32", "tfloat32") else _plain(p, wide, True, to, saturate)
-    return _plain(p, text, a.is_float, to, saturate)
+        return wide if to.name in ("float32", "tfloat32") else _plain(p, wide, to, saturate)
+    return _plain(p, text, to, saturate)
 
 
 def _to_soft(p: User, text: str, a: DType, to: DType, saturate: bool) -> str:
@@ -42,7 +42,7 @@ def _to_soft(p: User, text: str, a: DType, to: DType, saturate: bool) -> str:
     return f"{p.use(f'tw_float_to_{SOFT[to.name]}{tail}')}({text})"
 
 
-def _plain(p: User, text: str, from_float: bool, to: DType, saturate: bool) -> str:
+def _plain(p: User, text: str, to: DType, saturate: bool) -> str:
     if to.kind == "bool":
         return f"(({text}) != 0)"
     if saturate and to.is_int:

@@ -41,13 +41,13 @@ def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
     depth, accumulators, roundings = 0, [], 0
     for node, trips in with_trips(kernel.body, 1, sizes, kernel):
         if isinstance(node, Gemm):
-            m, n, k = (value(x, sizes, kernel) for x in node.mnk)
+            m, n, k = (value(x, sizes) for x in node.mnk)
             name = node.a.buffer.dtype.name
             flops[name] = flops.get(name, 0.0) + 2.0 * m * n * k * trips * blocks
             depth = max(depth, k * sequential(trips))
             accumulators.append(node.c.buffer.dtype)
         elif isinstance(node, Reduce):
-            extents = [value(x, sizes, kernel) for x in node.src.extents]
+            extents = [value(x, sizes) for x in node.src.extents]
             depth = max(depth, extents[node.dim] * sequential(trips))
             name = "fp32_simt"
             flops[name] = flops.get(name, 0.0) + float(math.prod(extents)) * trips * blocks
@@ -79,17 +79,17 @@ def with_trips(body: Any, trips: int, sizes: Mapping[Var, int], kernel: Kernel) 
     for node in body if isinstance(body, tuple) else (body,):
         yield node, trips
         if isinstance(node, For):
-            start, stop, step = (value(x, sizes, kernel) for x in (node.start, node.stop, node.step))
+            start, stop, step = (value(x, sizes) for x in (node.start, node.stop, node.step))
             count = max(0, -(-(stop - start) // step)) if step else 1
             yield from with_trips(node.body, trips * count, sizes, kernel)
         elif isinstance(node, Parallel):
-            elements = math.prod(value(x, sizes, kernel) for x in node.extents)
+            elements = math.prod(value(x, sizes) for x in node.extents)
             yield from with_trips(node.body, trips * elements, sizes, kernel)
         else:
             yield from with_trips(tuple(children(node)), trips, sizes, kernel)
 
 
-def value(x: Any, sizes: Mapping[Var, int], kernel: Kernel) -> int:
+def value(x: Any, sizes: Mapping[Var, int]) -> int:
     """An extent as a number; what only a block or a loop knows counts as 0."""
     if isinstance(x, int):
         return x

@@ -79,7 +79,7 @@ class Copy(Op):
         ):  # one run of bytes
             found.insert(0, bulk.bulk_impl(self, facts, target))
         staged = self.src.buffer.space == "global" and self.dst.buffer.space == "shared"
-        found.append(vector.vector_impl(self, staged=staged))
+        found.append(vector.vector_impl(staged=staged))
         ranked = [i for i in found if isinstance(i, Impl)]
         refused = [r for r in found if isinstance(r, Refusal)]
         wanted = self.hint("force") or self.hint("prefer_instruction")

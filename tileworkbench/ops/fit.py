@@ -43,11 +43,10 @@ def fit(nest: Nest, loop: Distribution, use: Use, layout: Distribution) -> Fit |
         if strides is not None:
             return Fit(0, strides)
     inner = [(f.var, *limits) for f in loops if (limits := _constant_range(f)) is not None]
-    free = {v for v, _, _ in inner}
     points = []
     for values in product(*[range(a, b) for _, a, b in inner]) if inner else [()]:
         env = {v: value for (v, _, _), value in zip(inner, values, strict=True)}
-        points.append((values, _registers(nest, loop, use, layout, env, free)))
+        points.append((values, _registers(nest, loop, use, layout, env)))
         if points[-1][1] is None:
             return None
     return _linear(loop, inner, points)
@@ -71,8 +70,9 @@ def _reg_strides(loop: Distribution) -> tuple[int, ...] | None:
     return tuple(weights)
 
 
-def _registers(nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int],
-               free: set[Var]) -> np.ndarray | None:  # fmt: skip
+def _registers(
+    nest: Nest, loop: Distribution, use: Use, layout: Distribution, env: dict[Var, int]
+) -> np.ndarray | None:
     """Register number per loop register index (1-D), or None."""
     table, valid = loop.table(), loop.valid()
     scope: dict[Any, Any] = dict(env)

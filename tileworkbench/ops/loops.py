@@ -115,7 +115,7 @@ def _vector(nest: Nest, threads: int) -> int:
     return widest
 
 
-def derive(nest: Nest, loop: Distribution, use: Use, threads: int) -> Any:
+def derive(nest: Nest, loop: Distribution, use: Use) -> Any:
     """The layout that a fragment gets from the loop that walks it; None when this access does not determine it."""
     dims = identity(use, nest)
     if dims is not None and isinstance(loop, LinearLoop):
@@ -158,7 +158,7 @@ def infer(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, free: bool, 
         return {}
     out: dict[Buffer, Any] = {}
     for use in unknown:
-        layout = derive(nest, loop, use, threads)
+        layout = derive(nest, loop, use)
         if layout is not None:
             out.setdefault(use.buffer, layout)
     for use in unknown if free else ():
@@ -186,7 +186,7 @@ def misfits_of(nest: Nest, known: Mapping[Buffer, Any], threads: int, *, vector:
     for use in nest.uses:
         if use.buffer in out or fit(nest, loop, use, known[use.buffer]) is not None:
             continue
-        wanted = derive(nest, loop, use, threads)
+        wanted = derive(nest, loop, use)
         alike = (u for u in nest.uses if u.buffer is use.buffer)
         fits = wanted is not None and all(fit(nest, loop, u, wanted) is not None for u in alike)
         out[use.buffer] = wanted if fits else None

@@ -88,7 +88,7 @@ def expression(e: Expr, scope: Scope) -> Expr:
     if isinstance(e, Var):
         return scope.mapping.get(e, e)
     if isinstance(e, Load):
-        return _load(e, scope, TRUE)
+        return _load(e, scope)
     if isinstance(e, Select):
         return _select(e, scope)
     if isinstance(e, Binary) and e.op in ("land", "lor"):
@@ -137,7 +137,7 @@ def under(e: Expr, cond: Expr, scope: Scope) -> Expr:
     return made
 
 
-def _load(e: Load, scope: Scope, cond: Expr) -> Expr:
+def _load(e: Load, scope: Scope) -> Expr:
     ctx, buffer = scope.ctx, e.buffer
     if buffer.space in ("local", "var"):
         return private.read(ctx.reg(buffer), register_index(buffer, e.indices, scope), ctx, scope.pre)

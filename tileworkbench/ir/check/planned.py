@@ -16,7 +16,7 @@ WARPGROUP = 4  # warps
 def check_planned(kernel: Kernel, nodes: tuple[Node, ...], warp_size: int) -> None:
     """Raises InternalError at the first broken invariant of the planned level."""
     roles = tuple(s for s in kernel.body if isinstance(s, Role))
-    check_roles(kernel, nodes, roles, warp_size)
+    check_roles(kernel, roles, warp_size)
     check_ends(kernel.channels, roles)
     _known_channels(kernel, nodes)
     _layouts(kernel, nodes)
@@ -28,7 +28,7 @@ def check_planned(kernel: Kernel, nodes: tuple[Node, ...], warp_size: int) -> No
         check_issues(kernel.body)
 
 
-def check_roles(kernel: Kernel, nodes: tuple[Node, ...], roles: tuple[Role, ...], warp_size: int) -> None:
+def check_roles(kernel: Kernel, roles: tuple[Role, ...], warp_size: int) -> None:
     """Names differ, warp ranges are disjoint and inside the launch, and no role stands in another."""
     for role in roles:
         _inside(role.body, role)

@@ -38,7 +38,7 @@ _FLATTENED = ("unroll", "vector")
 def check_thread(kernel: Kernel, nodes: tuple[Node, ...], target: Target | None, warp_size: int) -> None:
     """Raises InternalError at the first broken invariant of the thread level."""
     roles = tuple(s for s in kernel.body if isinstance(s, Role))
-    check_roles(kernel, nodes, roles, warp_size)
+    check_roles(kernel, roles, warp_size)
     check_registers(kernel, roles, warp_size, target.arch.registers_per_sm if target is not None else REGISTERS)
     check_storage(kernel, nodes, target.arch.max_shared_per_block if target is not None else None)
     check_transfers(kernel, nodes)

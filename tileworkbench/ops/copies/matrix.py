@@ -80,8 +80,3 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     )
     ctx.facts = outer
     return (*before, For(t, ZERO, const(move.instructions), ONE, (made,), "unroll"))
-
-
-def complete(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-    """Nothing is in flight."""
-    return ()

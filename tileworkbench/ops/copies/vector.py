@@ -23,7 +23,7 @@ def nest(op: Copy) -> Nest:
     return Nest.of(p.vars, p.extents, p.body)
 
 
-def vector_impl(op: Copy, *, staged: bool = False) -> Impl:
+def vector_impl(*, staged: bool = False) -> Impl:
     """Loads and stores of the threads; always possible. `staged` keeps the tile in registers until completion."""
     cost = 100.0 if staged else 50.0
     return Impl("vector", "lsu", "thread", cost=cost, detail={"staged": staged})

@@ -151,12 +151,12 @@ def _width(fragment: Any, layout: Any, item: int) -> int:
     """Registers that one access can fill: consecutive along K in the fragment and in memory."""
     inner = fragment.reg_modes[-1] if fragment.reg_modes else None
     width = inner.extent if inner is not None and inner.stride == 1 and inner.dim == 1 and inner.step == 1 else 1
-    while width > 1 and (width * item > VECTOR_BYTES or not _runs_of(layout, width, item)):
+    while width > 1 and (width * item > VECTOR_BYTES or not _runs_of(layout, width)):
         width //= 2
     return max(1, width)
 
 
-def _runs_of(layout: Any, width: int, item: int) -> bool:
+def _runs_of(layout: Any, width: int) -> bool:
     table = layout.table()
     if table.shape[-1] % width:
         return False
