@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -402,3 +403,26 @@ def test_halves_of_an_accumulator_stored_one_after_the_other():
     a, b = integers(20, (64, 64), "float16", 4), integers(21, (64, 64), "float16", 4)
     kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T, NVIDIA)
     assert {b.name for b in kernels["sm_80"].buffers if b.space == "shared"} == {"a", "b", "half"}
+
+
+@pytest.mark.parametrize("first", ["shared", "fragment"])
+def test_products_of_eight_bit_floats_on_every_target(first):
+    alloc = T.alloc_shared if first == "shared" else T.alloc_fragment
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float8_e4m3fn"), B: T.Tensor((64, 64), "float8_e5m2"), C: T.Tensor((64, 64), "float32")
+    ):
+        with T.Kernel(1, threads=128):
+            a = alloc((64, 64), "float8_e4m3fn")
+            b = T.alloc_shared((64, 64), "float8_e5m2")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, acc, transpose_B=True, clear_accum=True)
+            T.copy(acc, C)
+
+    a = integers(22, (64, 64), "float32", 8).astype(ml_dtypes.float8_e4m3fn)
+    b = integers(23, (64, 64), "float32", 4).astype(ml_dtypes.float8_e5m2)
+    kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T, NVIDIA)
+    assert any("mma m16n8k16 of float16" in d.chosen for d in kernels["sm_80"].decisions)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.expr import Buffer, Const, Expr, const
+from ...ir.dtype import DTYPES, DType
+from ...ir.expr import Buffer, Const, Expr, Load, cast, const
 from ...ir.instr import LdMatrix, LoadMem, Mma
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import ONE, ZERO, For, If, Region, Stmt, Store
@@ -31,7 +32,10 @@ def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     m, n, k = op.mnk
     names = [_operand_dtype(b.buffer) for b in (op.a, op.b)]
     accum = op.c.buffer.dtype.name
-    atoms = find_atoms(target.name, *names, accum, family)
+    atoms, wide = find_atoms(target.name, *names, accum, family), None
+    if not atoms and all(b.buffer.dtype.is_float and b.buffer.dtype.bits == 8 for b in (op.a, op.b)):
+        # Eight-bit floats are exact in float16, and so are their products in the accumulator.
+        atoms, wide = find_atoms(target.name, "float16", "float16", accum, family), DTYPES["float16"]
     if not atoms:
         return Refusal(family, f"{target.name} has no {family} of {names[0]} and {names[1]} into {accum}")
     if op.b.buffer.space == "fragment":
@@ -47,8 +51,8 @@ def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
         for region in (op.a, op.b):
             if region.buffer.space == "shared":
                 layouts[region.buffer] = shared_layouts(region.buffer)
-        name = f"{family} m{atom.m}n{atom.n}k{atom.k}"
-        detail = {"atom": atom, "units": units}
+        name = f"{family} m{atom.m}n{atom.n}k{atom.k}{' of float16' if wide else ''}"
+        detail = {"atom": atom, "units": units, "wide": wide}
         return Impl(name, "tensor", "warp", layouts=layouts, cost=m * n * k / 1024, detail=detail)
     shapes = ", ".join(f"m{a.m}n{a.n}k{a.k}" for a in atoms)
     return Refusal(family, f"a {m}×{n}×{k} tile on {warps} warps is not made of whole {shapes}")
@@ -78,21 +82,44 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     count_m, count_n = m // (um * atom.m), n // (un * atom.n)
     loads: list[Stmt] = []
     mi, ni = ctx.var("mi"), ctx.var("ni")
+    wide: DType | None = impl.detail.get("wide")
     if op.a.buffer.space == "fragment":
         a = ctx.reg(op.a.buffer)
         first_a: Expr = (mi * (k // atom.k) + step) * held_a
+        if wide is not None:
+            row, t = ctx.var("mi"), ctx.var("t")
+            held = Load(a, ((row * (k // atom.k) + step) * held_a + t,))
+            a, first_a = ctx.registers("a_wide", count_m * held_a, wide), mi * held_a
+            loads.append(
+                _unroll(row, count_m, (_unroll(t, held_a, (Store(a, (row * held_a + t,), cast(held, wide)),)),))
+            )
     else:
         a = ctx.registers("a_frag", count_m * held_a, op.a.buffer.dtype)
-        loads += _load(op.a, operand_a(atom, (m, atom.k), um, un), a, step * atom.k, op.transpose_a, ctx)
+        loads += _load(
+            op.a, operand_a(atom, (m, atom.k), um, un), a, step * atom.k, op.transpose_a, ctx, matrices=wide is None
+        )
         first_a = mi * held_a
+        a = _widened(a, wide, loads, ctx)
     b = ctx.registers("b_frag", count_n * held_b, op.b.buffer.dtype)
-    loads += _load(op.b, operand_b(atom, (n, atom.k), um, un), b, step * atom.k, not op.transpose_b, ctx)
+    loads += _load(
+        op.b, operand_b(atom, (n, atom.k), um, un), b, step * atom.k, not op.transpose_b, ctx, matrices=wide is None
+    )
+    b = _widened(b, wide, loads, ctx)
     c = ctx.reg(op.c.buffer)
     d = run(c, (mi * count_n + ni) * held_c, held_c)
     product = Mma(atom.instruction, d, run(a, first_a, held_a), run(b, ni * held_b, held_b), d, loc=op.loc)
     body = (*loads, _unroll(mi, count_m, (_unroll(ni, count_n, (product,)),)))
     ctx.facts = outer
     return (*_cleared(op, c, ctx), _unroll(step, k // atom.k, body))
+
+
+def _widened(held: Buffer, wide: DType | None, loads: list[Stmt], ctx: Context) -> Buffer:
+    """The registers as the dtype that the instruction takes."""
+    if wide is None:
+        return held
+    made, t = ctx.registers(f"{held.name}_wide", int(held.shape[0]), wide), ctx.var("t")
+    loads.append(_unroll(t, int(held.shape[0]), (Store(made, (t,), cast(Load(held, (t,)), wide)),)))
+    return made
 
 
 def _cleared(op: Gemm, c: Buffer, ctx: Context) -> tuple[Stmt, ...]:
@@ -108,8 +135,11 @@ def _unroll(var: Any, count: int, body: tuple[Stmt, ...]) -> For:
     return For(var, ZERO, const(count), ONE, body, "unroll")
 
 
-def _load(region: Region, fragment: Any, dst: Buffer, k0: Expr, k_rows: bool, ctx: Context) -> list[Stmt]:
-    """One k-step of an operand (MN, K) into registers; `k_rows`: the tile is stored (K, MN)."""
+def _load(
+    region: Region, fragment: Any, dst: Buffer, k0: Expr, k_rows: bool, ctx: Context, *, matrices: bool = True
+) -> list[Stmt]:
+    """One k-step of an operand (MN, K) into registers; `k_rows`: the tile is stored (K, MN). `matrices`: its elements
+    are as wide as the instruction's, so that they may come by matrix moves."""
     buffer, item = region.buffer, region.buffer.dtype.bytes
     layout = ctx.layouts[buffer]
     lead = tuple(region.starts[:-2])
@@ -119,7 +149,8 @@ def _load(region: Region, fragment: Any, dst: Buffer, k0: Expr, k_rows: bool, ct
         row, column = (k, mn) if k_rows else (mn, k)
         return (*lead, base[0] + row, base[1] + column)
 
-    move = matrix_move(fragment, 0 if k_rows else 1, item) if ctx.target.has("ldmatrix") else None
+    fits = ctx.target.has("ldmatrix") and matrices
+    move = matrix_move(fragment, 0 if k_rows else 1, item) if fits else None
     t = ctx.var("t")
     outer = ctx.facts
     if move is not None and _runs(layout, VECTOR_BYTES // item, item):
