@@ -305,11 +305,10 @@ def _die_at(path: Path, operation: int) -> None:
     os._exit(0)
 
 
-@posix
-def test_kill_at_each_file_operation(disk: DiskCache) -> None:
-    fork = multiprocessing.get_context("fork")
+def _kill_at_each_operation(path: Path) -> None:
+    disk, fork = DiskCache(path), multiprocessing.get_context("fork")
     for operation in range(500):
-        child = fork.Process(target=_die_at, args=(disk.path, operation))
+        child = fork.Process(target=_die_at, args=(path, operation))
         child.start()
         child.join()
         entry = disk.load(key(1))
@@ -320,6 +319,15 @@ def test_kill_at_each_file_operation(disk: DiskCache) -> None:
         disk.clear()
     assert 20 < operation < 499
     assert disk.load(key(1)).parts == parts(1)
+
+
+@posix
+def test_kill_at_each_file_operation(disk: DiskCache) -> None:
+    # From a fresh process: forking one that has run thousands of tests takes many times as long.
+    killer = multiprocessing.get_context("spawn").Process(target=_kill_at_each_operation, args=(disk.path,))
+    killer.start()
+    killer.join()
+    assert killer.exitcode == 0
 
 
 def _rounds(path: Path, seed: int, failures: object) -> None:
