@@ -426,3 +426,20 @@ def test_products_of_eight_bit_floats_on_every_target(first):
     b = integers(23, (64, 64), "float32", 4).astype(ml_dtypes.float8_e5m2)
     kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T, NVIDIA)
     assert any("mma m16n8k16 of float16" in d.chosen for d in kernels["sm_80"].decisions)
+
+
+def test_a_fragment_of_thread_level_code_is_each_threads_own():
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 64), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            mine = T.alloc_fragment((2, 2), "int32")
+            for r in T.serial(4):
+                mine[r // 2, r % 2] = A[r, 63 - tx]
+            total = T.alloc_var("int32", 0)
+            for r in T.serial(4):
+                total += mine[r // 2, r % 2] * (r + 1)
+            B[tx] = total
+
+    a = integers(24, (4, 64), "int32")
+    everywhere(kernel, [a], (a[:, ::-1] * np.arange(1, 5)[:, None]).sum(0), NVIDIA)

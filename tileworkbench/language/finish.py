@@ -14,6 +14,7 @@ from .extern import without_unread
 from .faults import fault, settle
 from .launch import Launch
 from .parameters import untyped
+from .private import with_private_fragments
 from .reducers import check_finalised
 from .scopes import check_scopes
 
@@ -69,7 +70,7 @@ def one_kernel(
         grid=launch.grid,
         block_vars=launch.block_vars,
         threads=math.prod(launch.thread_shape),
-        body=without_unread(launch.body),
+        body=with_private_fragments(without_unread(launch.body)),
         thread_vars=launch.thread_vars,
         thread_shape=launch.thread_shape,
         outputs=outputs,
