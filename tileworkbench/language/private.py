@@ -25,7 +25,8 @@ def with_private_fragments(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     def change(n: Node) -> Node:
         if isinstance(n, Buffer):
             return private.get(n, n)
-        return replace(n, buffer=private[n.buffer]) if getattr(n, "buffer", None) in private else n
+        named = getattr(n, "buffer", None)
+        return replace(n, buffer=private[named]) if named in private else n
 
     return map_items(body, lambda s: rewrite(s, change))
 
