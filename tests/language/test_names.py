@@ -26,7 +26,7 @@ rng_rand Persistent sync_grid no_set_max_nreg Serial ptr make_tensor parallel tv
 device_assert atomic_addx4 alloc_reducer finalize_reducer cumsum sigmoid
 """.split()  # noqa: SIM905
 NEED_MORE = {
-    "rng_init", "rng_rand", "gemm_sp",
+    "gemm_sp",
 }  # fmt: skip
 
 

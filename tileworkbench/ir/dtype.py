@@ -88,7 +88,8 @@ _ALIASES = {
 }
 _PYTHON = {int: "int32", float: "float32", bool: "bool"}
 
-BOOL, INT32, INT64, UINT32 = DTYPES["bool"], DTYPES["int32"], DTYPES["int64"], DTYPES["uint32"]
+BOOL, INT32, INT64 = DTYPES["bool"], DTYPES["int32"], DTYPES["int64"]
+UINT32, UINT64 = DTYPES["uint32"], DTYPES["uint64"]
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = DTYPES["float16"], DTYPES["bfloat16"], DTYPES["float32"], DTYPES["float64"]
 
 

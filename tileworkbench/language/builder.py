@@ -71,6 +71,7 @@ class Builder:
         self.returned: Any = None
         self.attrs: dict[str, Any] = {}
         self.reduced: dict[Buffer, Any] = {}  # what T.alloc_reducer made, and the state of each
+        self.random: Any = None  # the generator that T.rng_init started in the open T.Kernel
         self.reducers: list[Any] = []  # of the open T.attr blocks
 
     # -- bodies ------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Launch:
                 keep(builder, name, var)
             yield self.block_vars[0] if isinstance(names, str) and count == 1 else self.block_vars
         self.body, self.attrs = tuple(frame.body), builder.attrs
-        builder.launch, builder.attrs = None, common
+        builder.launch, builder.attrs, builder.random = None, common, None
 
     def _make_indices(self, builder: Builder, names: str | tuple[str, ...]) -> None:
         words = names if isinstance(names, tuple) and names else ("bx", "by", "bz")

@@ -31,7 +31,6 @@ _NEEDS = {
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
         "ptx_wgmma_rs ptx_mma ptx_ldmatrix TensorCoreIntrinEmitter"
     ),
-    "device random numbers, which are not built yet": "rng_init rng_rand rng_rand_float",
     "an explicit role schedule, which is not built yet": (
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule annotate_ws_schedule ws_op"
     ),

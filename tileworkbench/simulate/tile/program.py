@@ -123,6 +123,7 @@ class Program:
     def operation(self, s: Op, depth: int) -> Callable[[State], None]:
         """Runs a tile operation."""
         if isinstance(s, Parallel):
+            _order_is_open(s)
             inner = depth + len(s.vars)
             self.depths.update(dict.fromkeys(s.vars, inner))
             self._parallel[s] = self.body(s.body, inner)
@@ -201,3 +202,15 @@ def _together(run: Callable[[State], None], s: Op) -> Callable[[State], None]:
 
 def _nothing(st: State) -> None:
     return None
+
+
+def _order_is_open(loop: Parallel) -> None:
+    """Refuses state that a thread carries from one of its iterations to the next: iterations have no threads here."""
+    carried = next((n for n in walk(loop.body) if isinstance(n, Store) and n.buffer.attr("sequential")), None)
+    if carried is not None:
+        raise SimulationError(
+            "random numbers drawn in T.Parallel",
+            rule="which of them an iteration gets depends on the thread that runs it, and tiles have no threads",
+            fix='simulate it with level="thread"',
+            loc=carried.loc,
+        )
