@@ -342,3 +342,16 @@ def test_engine_loads_over_the_bytes_of_a_staged_ring() -> None:
     padded = np.zeros((32, 48), np.float32)
     padded[:, :9] = a
     agree(kernel, [a, b], [sum(padded[:, k * 3 : k * 3 + 32] for k in range(4)).T, b.T])
+
+def test_block_order_of_a_grid_of_three_dimensions() -> None:
+    """T.use_swizzle orders the first two dimensions; the third keeps its place."""
+
+    @T.prim_func
+    def ordered(A: T.Tensor((3, 64, 96), "float32"), B: T.Tensor((3, 64, 96), "float32")):
+        with T.Kernel(6, 4, 3, threads=64) as (bx, by, bz):
+            T.use_swizzle(3)
+            for i, j in T.Parallel(16, 16):
+                B[bz, by * 16 + i, bx * 16 + j] = A[bz, by * 16 + i, bx * 16 + j] + bz
+
+    a = numbers((3, 64, 96))
+    agree(ordered, [a], [a + np.arange(3)[:, None, None]])

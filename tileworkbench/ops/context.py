@@ -57,6 +57,8 @@ class Context:
     names: dict[str, int] = field(default_factory=dict)
     assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
+    scratches: dict[Any, Buffer] = field(default_factory=dict)
+    shared_scratch: set[Buffer] = field(default_factory=set)
     wide: frozenset[Buffer] = frozenset()  # tensors whose offsets need 64 bits
     in_flight: list[Any] = field(default_factory=list)  # products issued and not yet waited for, oldest first
     flat: set[Var] = field(default_factory=set)  # loop variables that are constants once loops are unrolled
@@ -104,20 +106,20 @@ class Context:
         return made
 
     def scratch(self, base: str, count: int, dtype: DType) -> Buffer:
-        """Shared memory of the op's own: `count` elements of `dtype`."""
-        made = Buffer(self.name(base), (count,), dtype, "shared")
-        self.created.append(made)
+        """Shared memory of the op's own: `count` elements of `dtype`. Ops that ask alike get the same, one after the
+        other; `used_before` says when a meeting must come first."""
+        key = (base, count, dtype)
+        made = self.scratches.get(key)
+        if made is None:
+            made = self.scratches[key] = Buffer(self.name(base), (count,), dtype, "shared")
+            self.created.append(made)
+        else:
+            self.shared_scratch.add(made)
         return made
 
-    def partials(self, count: int, dtype: DType) -> Buffer:
-        """Shared memory for values that threads exchange. Inside a loop an op meets before it writes there, so that all
-        such ops of one size and dtype use the same."""
-        if not self.repeats:
-            return self.scratch("partials", count, dtype)
-        key = ("partials", count, dtype)
-        if key not in self.stages:
-            self.stages[key] = self.scratch("partials", count, dtype)
-        return self.stages[key]
+    def used_before(self, scratch: Buffer) -> bool:
+        """True when an earlier op, or an earlier trip, may still be reading the scratch memory."""
+        return self.repeats or scratch in self.shared_scratch
 
     def reg(self, buffer: Buffer) -> Buffer:
         """The registers that hold this thread's part of a fragment, local or var buffer."""

@@ -142,7 +142,7 @@ class Reduction:
             return ()
         ctx = self.ctx
         slots, weights = self._slots(inside, across)
-        scratch = ctx.partials(slots * self.result.registers, acc.dtype)
+        scratch = ctx.scratch("partials", slots * self.result.registers, acc.dtype)
         loops = [(ctx.var("w"), mode) for mode in across]
         mine: Expr = ZERO
         place: Expr = ZERO
@@ -166,7 +166,8 @@ class Reduction:
                 body = (For(var, ZERO, const(mode.extent), ONE, body, "unroll"),)
             return (Store(acc, (d,), identity(self.kind, acc.dtype)), *body)
 
-        again = (Sync("role", reason="earlier partial results have been read", loc=self.loc),) if ctx.repeats else ()
+        meet = Sync("role", reason="earlier partial results have been read", loc=self.loc)
+        again = (meet,) if ctx.used_before(scratch) else ()
         return (
             *again,
             *self._each(lambda d: (StoreMem(Addr(scratch, d * slots + mine), run(acc, d), pred, loc=self.loc),)),
