@@ -343,6 +343,7 @@ def test_engine_loads_over_the_bytes_of_a_staged_ring() -> None:
     padded[:, :9] = a
     agree(kernel, [a, b], [sum(padded[:, k * 3 : k * 3 + 32] for k in range(4)).T, b.T])
 
+
 def test_block_order_of_a_grid_of_three_dimensions() -> None:
     """T.use_swizzle orders the first two dimensions; the third keeps its place."""
 
@@ -354,4 +355,4 @@ def test_block_order_of_a_grid_of_three_dimensions() -> None:
                 B[bz, by * 16 + i, bx * 16 + j] = A[bz, by * 16 + i, bx * 16 + j] + bz
 
     a = numbers((3, 64, 96))
-    agree(ordered, [a], [a + np.arange(3)[:, None, None]])
+    agree(ordered, [a], [(a + np.arange(3)[:, None, None]).astype(np.float32)])

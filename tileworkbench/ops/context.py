@@ -106,9 +106,9 @@ class Context:
         return made
 
     def scratch(self, base: str, count: int, dtype: DType) -> Buffer:
-        """Shared memory of the op's own: `count` elements of `dtype`. Ops that ask alike get the same, one after the
-        other; `used_before` says when a meeting must come first."""
-        key = (base, count, dtype)
+        """Shared memory of the op's own: `count` elements of `dtype`. Ops of one role that ask alike get the same, one
+        after the other; `used_before` says when a meeting must come first."""
+        key = (self.role, base, count, dtype)
         made = self.scratches.get(key)
         if made is None:
             made = self.scratches[key] = Buffer(self.name(base), (count,), dtype, "shared")

@@ -194,5 +194,3 @@ class Reduction:
             value = cast(cast(value, self.dst.dtype), acc.dtype)  # type: ignore[assignment]
         kind = {"absmax": "max", "abssum": "sum"}.get(self.kind, self.kind)
         return Store(self.dst, (d,), cast(combine(kind, old, value, self.nan_propagate), self.dst.dtype))
-
-

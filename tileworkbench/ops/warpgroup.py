@@ -16,11 +16,13 @@ from .manual_op import Ordering
 
 @node
 class WarpGroups(Op):
-    """`with T.ws(0, 1): body` runs the body in those groups of 128 threads only."""
+    """`with T.ws(0, 1): body` runs the body in those groups of `unit` threads only: warpgroups of 128, or warps where
+    a branch on the thread index selects single ones."""
 
     name: ClassVar[str] = "ws"
     groups: tuple[int, ...]
     body: tuple[Stmt, ...]
+    unit: int = 128
 
     @property
     def manual(self) -> bool:

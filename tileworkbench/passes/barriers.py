@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from ..errors import TargetError
 from ..ir.instr import Sync
 from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, replace, rewrite, walk
@@ -30,6 +31,13 @@ def barriers(kernel: Kernel, target: Target) -> Kernel:
                 return n
             if role.warps == 1 or whole:
                 return replace(n, who="warp" if role.warps == 1 else "block")
+            if target.arch.named_barriers <= FIRST_ID:
+                raise TargetError(
+                    f"{role.warps} warps of a block of {kernel.launch_threads} threads meet: {n.reason}",
+                    rule=f"on {target.name} a meeting is of one warp or of the whole block",
+                    fix="branch on one warp, or keep operations that meet outside the branch on the thread index",
+                    loc=n.loc or role.loc,
+                )
             return replace(
                 n,
                 id=numbers[key] if key in numbers else numbers.setdefault(key, next(free)),

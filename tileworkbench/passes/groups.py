@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import LanguageError
+from ..errors import LanguageError, TargetError
 from ..ir.effects import accesses
 from ..ir.evaluate import evaluate
 from ..ir.expr import Buffer, Expr, Var
@@ -19,6 +19,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, replace, rewrite, walk
 from ..ir.op import Op
 from ..ir.stmt import Alloc, For, If, Stmt, While
+from ..ops.manual_op import ManualOp
 from ..ops.warpgroup import WarpGroups
 from ..target import Target
 
@@ -28,35 +29,55 @@ Groups = tuple[int, ...]
 
 def groups(kernel: Kernel, target: Target) -> Kernel:
     """Branches on warpgroups as T.ws, and every fragment with its own warpgroups."""
-    body = tuple(x for s in kernel.body for x in _branches(s, kernel))
+    unit = _unit(kernel, target.arch.warp_size)
+    body = tuple(x for s in kernel.body for x in _branches(s, kernel, unit))
     owners = _owners(body)
     if not owners and body == kernel.body:
         return kernel
     body = tuple(_renamed(s, owners) for s in body)
-    return kernel.with_(body=_claimed(body, owners))
+    return kernel.with_(body=_claimed(body, owners, unit))
 
 
 # --- branches on the thread index -------------------------------------------------------------------------------------
-def _branches(s: Stmt, kernel: Kernel) -> tuple[Stmt, ...]:
+def _unit(kernel: Kernel, lanes: int) -> int:
+    """Threads of the smallest piece that the kernel's branches select: whole warpgroups, or single warps."""
+    conditions = [
+        n.cond for n in walk(kernel.body) if isinstance(n, If) and kernel.thread_vars and _has_ops((*n.then, *n.orelse))
+    ]  # fmt: skip
+    whole = all(_chosen(c, kernel, WARPGROUP) is not None or _chosen(c, kernel, lanes) is None for c in conditions)
+    return WARPGROUP if whole else lanes
+
+
+def _branches(s: Stmt, kernel: Kernel, unit: int) -> tuple[Stmt, ...]:
+    if isinstance(s, WarpGroups) and s.unit != unit:
+        each = s.unit // unit
+        return (replace(s, groups=tuple(g * each + i for g in s.groups for i in range(each)), unit=unit),)
     if isinstance(s, If) and kernel.thread_vars and _has_ops((*s.then, *s.orelse)):
-        chosen = _chosen(s.cond, kernel)
+        chosen = _chosen(s.cond, kernel, unit)
+        if chosen is None and _divides_threads(s, kernel):
+            raise TargetError(
+                "a tile operation in a branch that only some threads of a warp take",
+                rule="the threads of whole warps run a tile operation together",
+                fix="branch on multiples of the warp, or write the branch with T.Parallel inside an unconditional copy",
+                loc=s.loc,
+            )
         if chosen is not None:
-            every = tuple(range(-(-kernel.threads // WARPGROUP)))
+            every = tuple(range(-(-kernel.threads // unit)))
             others = tuple(g for g in every if g not in chosen)
-            then = tuple(x for c in s.then for x in _branches(c, kernel))
-            orelse = tuple(x for c in s.orelse for x in _branches(c, kernel))
+            then = tuple(x for c in s.then for x in _branches(c, kernel, unit))
+            orelse = tuple(x for c in s.orelse for x in _branches(c, kernel, unit))
             made: list[Stmt] = []
             if then and chosen:
-                made.append(WarpGroups(chosen, then, loc=s.loc))
+                made.append(WarpGroups(chosen, then, unit, loc=s.loc))
             if orelse and others:
                 nested = all(isinstance(x, WarpGroups) for x in orelse)  # elif: selections of what is left
-                made += [_only(x, others) for x in orelse] if nested else [WarpGroups(others, orelse, loc=s.loc)]
+                made += [_only(x, others) for x in orelse] if nested else [WarpGroups(others, orelse, unit, loc=s.loc)]
             return tuple(made)
     if isinstance(s, (For, While)):
-        return (replace(s, body=tuple(x for c in s.body for x in _branches(c, kernel))),)
+        return (replace(s, body=tuple(x for c in s.body for x in _branches(c, kernel, unit))),)
     if isinstance(s, If):
-        then = tuple(x for c in s.then for x in _branches(c, kernel))
-        return (replace(s, then=then, orelse=tuple(x for c in s.orelse for x in _branches(c, kernel))),)
+        then = tuple(x for c in s.then for x in _branches(c, kernel, unit))
+        return (replace(s, then=then, orelse=tuple(x for c in s.orelse for x in _branches(c, kernel, unit))),)
     return (s,)
 
 
@@ -69,17 +90,24 @@ def _has_ops(body: tuple[Stmt, ...]) -> bool:
     return any(isinstance(n, Op) for n in walk(body))
 
 
-def _chosen(cond: Expr, kernel: Kernel) -> Groups | None:
-    """The warpgroups for which a condition on the thread index holds; None when it divides one, or asks for more."""
+def _divides_threads(s: If, kernel: Kernel) -> bool:
+    """A condition on the thread index around operations that threads run together."""
+    together = any(isinstance(n, Op) and not isinstance(n, (ManualOp, WarpGroups)) for n in walk((*s.then, *s.orelse)))
+    return together and not set(kernel.thread_vars).isdisjoint(walk(s.cond))
+
+
+def _chosen(cond: Expr, kernel: Kernel, unit: int) -> Groups | None:
+    """The pieces of `unit` threads for which a condition on the thread index holds; None when it divides one, or asks
+    for more."""
     tx = kernel.thread_vars[0]
     if {n for n in walk(cond) if isinstance(n, Var)} != {tx}:
         return None
-    threads = -(-kernel.threads // WARPGROUP) * WARPGROUP
+    threads = -(-kernel.threads // unit) * unit
     try:
         holds = np.broadcast_to(np.asarray(evaluate(cond, {tx: np.arange(threads)})), threads)
     except KeyError:
         return None
-    by_group = holds.reshape(-1, WARPGROUP)
+    by_group = holds.reshape(-1, unit)
     if not (by_group == by_group[:, :1]).all():
         return None
     return tuple(int(g) for g in np.flatnonzero(by_group[:, 0]))
@@ -126,28 +154,28 @@ def swapped(s: Stmt, names: dict[Buffer, Buffer]) -> Stmt:
     return rewrite(s, change)  # type: ignore[no-any-return]
 
 
-def _claimed(body: tuple[Stmt, ...], owners: dict[Buffer, dict[Groups, Buffer]]) -> tuple[Stmt, ...]:
+def _claimed(body: tuple[Stmt, ...], owners: dict[Buffer, dict[Groups, Buffer]], unit: int) -> tuple[Stmt, ...]:
     """Statements outside that touch a selection's fragment become its statements."""
     out: list[Stmt] = []
     for s in body:
         if isinstance(s, WarpGroups):
             out.append(s)
         elif isinstance(s, (For, While, If)) and any(_selections((s,))):
-            out.append(_inner(s, owners))
+            out.append(_inner(s, owners, unit))
         elif isinstance(s, Alloc):
             out += [Alloc(b, loc=s.loc) for b in owners.get(s.buffer, {(): s.buffer}).values()]
         else:
-            out += _given(s, owners)
+            out += _given(s, owners, unit)
     return tuple(out)
 
 
-def _inner(s: For | While | If, owners: dict[Buffer, dict[Groups, Buffer]]) -> Stmt:
+def _inner(s: For | While | If, owners: dict[Buffer, dict[Groups, Buffer]], unit: int) -> Stmt:
     if isinstance(s, If):
-        return replace(s, then=_claimed(s.then, owners), orelse=_claimed(s.orelse, owners))
-    return replace(s, body=_claimed(s.body, owners))
+        return replace(s, then=_claimed(s.then, owners, unit), orelse=_claimed(s.orelse, owners, unit))
+    return replace(s, body=_claimed(s.body, owners, unit))
 
 
-def _given(s: Stmt, owners: dict[Buffer, dict[Groups, Buffer]]) -> list[Stmt]:
+def _given(s: Stmt, owners: dict[Buffer, dict[Groups, Buffer]], unit: int) -> list[Stmt]:
     """The statement for every selection whose fragments it touches."""
     touched = [a.buffer for a in accesses(s) if a.buffer in owners]
     if not touched:
@@ -165,5 +193,5 @@ def _given(s: Stmt, owners: dict[Buffer, dict[Groups, Buffer]]) -> list[Stmt]:
     made: list[Stmt] = []
     for selection in sorted(selections):
         names = {b: owners[b][selection] for b in touched if owners[b][selection] is not b}
-        made.append(WarpGroups(selection, (swapped(s, names) if names else s,), loc=s.loc))
+        made.append(WarpGroups(selection, (swapped(s, names) if names else s,), unit, loc=s.loc))
     return made

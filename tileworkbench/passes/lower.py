@@ -199,7 +199,9 @@ class _Lowering:
         facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
         facts.ranges["role_thread"] = (0, threads - 1)
         part = changed(self.ctx, facts=facts, role=s.name, warps=s.warps, flow="role", present=threads)
-        return replace(s, body=_Lowering(part, s, self.rings.barriers).body(s.body))
+        inside = _Lowering(part, s, self.rings.barriers)
+        body = inside.body(s.body)
+        return replace(s, body=(*inside.rings.start(), *body))
 
     def _issue(self, s: Issue) -> tuple[Stmt, ...]:
         pre, op = self._operands(s.op)

@@ -14,22 +14,20 @@ from ..ir.stmt import Stmt
 from ..ops.warpgroup import SetMaxRegisters, WarpGroups
 from ..target import Target
 
-GROUP = 4  # warps of a warpgroup
-
 
 def manual_op(kernel: Kernel) -> Op | None:
     """A statement by which the kernel controls the hardware itself."""
     return next((n for n in walk(kernel.body) if isinstance(n, Op) and n.manual), None)
 
 
-def selected(kernel: Kernel) -> Kernel:
+def selected(kernel: Kernel, target: Target) -> Kernel:
     """Kernels that control the hardware themselves: their warpgroups as roles inside the one role, their plain loads
     complete when they end."""
     own = manual_op(kernel)
     if own is None:
         return kernel
     choices = {op: _at_once(op, choice) for op, choice in kernel.attrs["choices"].items()}
-    body = map_items(kernel.body, lambda s: _as_roles(s))
+    body = map_items(kernel.body, lambda s: _as_roles(s, target.arch.warp_size))
     return kernel.with_(body=body, attrs={**kernel.attrs, "choices": choices})
 
 
@@ -59,7 +57,7 @@ def _at_once(op: Op, choice: Choice) -> Choice:
     return replace_choice(choice, impls=left)
 
 
-def _as_roles(n: Node) -> Node:
+def _as_roles(n: Node, lanes: int) -> Node:
     if isinstance(n, WarpGroups):
         first, last = min(n.groups), max(n.groups)
         if len(n.groups) != last - first + 1:
@@ -72,5 +70,6 @@ def _as_roles(n: Node) -> Node:
             )
         counts = [m.count for m in walk(n.body) if isinstance(m, SetMaxRegisters)]
         name = "groups_" + "_".join(map(str, n.groups))
-        return Role(name, first * GROUP, len(n.groups) * GROUP, n.body, counts[-1] if counts else None, loc=n.loc)
-    return map_children(n, lambda c: _as_roles(c) if isinstance(c, Stmt) else c)
+        warps = n.unit // lanes
+        return Role(name, first * warps, len(n.groups) * warps, n.body, counts[-1] if counts else None, loc=n.loc)
+    return map_children(n, lambda c: _as_roles(c, lanes) if isinstance(c, Stmt) else c)

@@ -134,5 +134,3 @@ def _with_pending(trip: list[Stmt]) -> list[Stmt]:
         else:
             out.append(s)
     return out
-
-

@@ -55,5 +55,3 @@ def _column(bx: Expr, by: Expr, gx: Value, gy: Value, panel: int) -> tuple[Expr,
 def _last(extent: Any) -> float:
     value = getattr(extent, "value", extent)
     return value - 1 if isinstance(value, int) else float("inf")
-
-

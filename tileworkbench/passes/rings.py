@@ -1,7 +1,7 @@
 """Channels on the machine: full and empty barriers, and a cursor per role that counts every use.
 
 A cursor is (index of the version, how often the ring has gone round). The parity to wait for is the round's last bit,
-so it never depends on a loop variable; the round itself is the absolute count that the thread machine checks. """
+so it never depends on a loop variable; the round itself is the absolute count that the thread machine checks."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def barrier_inits(
     for channel in channels:
         for kind in ("full", "empty"):
             buffer = barriers.get((channel.name, kind))
-            count = 1 if kind == "full" else sum(warps[c] for c in channel.consumers)
             if buffer is not None:
+                count = 1 if kind == "full" else sum(warps[c] for c in channel.consumers)
                 out += [BarInit(Bar(buffer, const(i)), count, loc=channel.loc) for i in range(channel.depth)]
     return tuple(out)
 

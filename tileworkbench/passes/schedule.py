@@ -3,7 +3,7 @@
 A loop whose copies are asynchronous (or can be staged in registers) gets a ring channel over the copied tiles: the
 first trips' copies are issued before the loop, and trip k issues those of trip k + depth − 1 right after waiting for
 its own. Groups are committed once a trip, also when there is nothing left to copy, so that the number of groups to wait
-for is constant. Loops fed by another role need none of this: their ring runs ahead by itself. """
+for is constant. Loops fed by another role need none of this: their ring runs ahead by itself."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
             if depth >= 2:
                 return _pipeline(s, written, depth, role, made, notes)
             return s
+        if isinstance(s, Role):  # some of the role's warps: their rings are their own
+            return _role(s, kernel, made, notes)
         return map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
 
     def _flat(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -225,4 +227,3 @@ def _at_trip(op: Op, var: Var, trip: Expr, lets: list[Let]) -> Op:
         op = substitute(op, {let.var: let.value})
     made: Op = substitute(op, {var: trip})
     return made
-

@@ -17,27 +17,26 @@ from ..target import Target
 from .facts import inside_loop, kernel_facts
 from .tiles import agree
 
-WARPGROUP = 4  # warps
 Choices = Mapping[Op, Choice]
 
 
-def ops_with_facts(body: Any, facts: Facts, warps: int) -> Iterator[tuple[Op, Facts, int]]:
+def ops_with_facts(body: Any, facts: Facts, warps: int, lanes: int) -> Iterator[tuple[Op, Facts, int]]:
     """Every op below `body` with what is known where it stands, and the warps that run it."""
     if isinstance(body, tuple):
         for s in body:
-            yield from ops_with_facts(s, facts, warps)
+            yield from ops_with_facts(s, facts, warps, lanes)
     elif isinstance(body, WarpGroups):
-        yield from ops_with_facts(body.body, facts, WARPGROUP * len(body.groups))
+        yield from ops_with_facts(body.body, facts, max(1, body.unit * len(body.groups) // lanes), lanes)
     elif isinstance(body, Op):
         yield body, facts, warps
     elif isinstance(body, For):
-        yield from ops_with_facts(body.body, inside_loop(facts, body), warps)
+        yield from ops_with_facts(body.body, inside_loop(facts, body), warps, lanes)
     elif isinstance(body, If):
-        yield from ops_with_facts(body.then, facts, warps)
-        yield from ops_with_facts(body.orelse, facts, warps)
+        yield from ops_with_facts(body.then, facts, warps, lanes)
+        yield from ops_with_facts(body.orelse, facts, warps, lanes)
     elif isinstance(body, Node):
         for child in children(body):
-            yield from ops_with_facts(child, facts, warps)
+            yield from ops_with_facts(child, facts, warps, lanes)
 
 
 def check_ops(kernel: Kernel, target: Target) -> Kernel:
@@ -74,7 +73,7 @@ def select(kernel: Kernel, target: Target) -> Kernel:
     off = dict(kernel.attrs.get("without", ()))
     choices: dict[Op, Choice] = {
         op: allowed(op.impls(known, target, width), off)
-        for op, known, width in ops_with_facts(kernel.body, facts, warps)
+        for op, known, width in ops_with_facts(kernel.body, facts, warps, target.arch.warp_size)
     }
     made = agree(tuple(choices), choices, kernel.attrs.get("layouts", {}))
     return kernel.with_(attrs={**kernel.attrs, "choices": made})

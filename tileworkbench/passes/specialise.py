@@ -80,7 +80,7 @@ def is_load(s: Node, choices: dict[Op, Choice]) -> TypeGuard[Copy]:
 
 def specialise(kernel: Kernel, target: Target) -> Kernel:
     """One role, or load and compute."""
-    kernel = selected(kernel)
+    kernel = selected(kernel, target)
     fit_registers(kernel, target)
     choices = dict(kernel.attrs["choices"])
     lanes = target.arch.warp_size

@@ -2,7 +2,7 @@
 
 The lanes of a parallel loop are independent, so its loads may all come first and its stores last. An access becomes
 wide when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate
-is the same for all lanes of one access. """
+is the same for all lanes of one access."""
 
 from __future__ import annotations
 
@@ -123,5 +123,3 @@ def _uniform(pred: Expr, lane: Var, width: int, facts: Facts) -> Expr | None:
         if coefficient(pred.a, lane) == 1 and facts.divides(width, base) and facts.divides(width, pred.b):
             return compare(pred.op, pred.a, pred.b)
     return None
-
-

@@ -70,6 +70,8 @@ class RoleChannels:
             self.step(s, state)
         elif isinstance(s, (For, While)):
             self.loop(s, state)
+        elif isinstance(s, Role):
+            RoleChannels(s.name).run(s.body, s)
         elif isinstance(s, If):
             return self.branch(s, state, exits)
         elif isinstance(s, (Break, Continue)):
@@ -165,7 +167,7 @@ def _written(op: Op) -> set[Buffer]:
 
 def check_ends(kernel_channels: tuple[Channel, ...], roles: tuple[Role, ...]) -> None:
     """Every channel's producer and consumers are roles of the kernel, and its depth is positive."""
-    names = {r.name for r in roles}
+    names = {n.name for r in roles for n in walk(r) if isinstance(n, Role)}  # some of a role's warps are a role too
     for channel in kernel_channels:
         if channel.depth < 1:
             raise broken(

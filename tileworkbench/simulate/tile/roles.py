@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Body = Callable[[State], Iterator[Any]]
 AGENTS = (Role, WarpGroups)
-_GROUP = 128
 
 
 def compile_agents(agents: list[Any], depth: int, program: Program) -> Body:
@@ -72,8 +71,8 @@ def _agent(st: State, agent: Any, program: Program) -> State:
     made.base, made.tiles = st.base, dict(st.tiles)
     made.ring = Ring(st.ring.shared, _name(agent))
     if isinstance(agent, WarpGroups):
-        first = min(agent.groups) * _GROUP
-        made.threads = min(_GROUP * len(agent.groups), max(st.threads - first, 1))
+        first = min(agent.groups) * agent.unit
+        made.threads = min(agent.unit * len(agent.groups), max(st.threads - first, 1))
         made.sizes = (*st.sizes[:-1], made.threads)
         for var in program.thread_vars[:1]:
             made.vars[var] = _threads(first, made.threads, st.base)

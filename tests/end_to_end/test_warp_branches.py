@@ -1,0 +1,91 @@
+"""Branches on the thread index around tile operations: whole warps take them together, and meet among themselves."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tileworkbench.errors import TileError
+
+from .harness import everywhere, lowered
+
+ROWS, COLS, PART, COPIES = 2, 256, 64, 4
+
+
+def test_one_warp_beside_a_pipelined_loop_of_the_others() -> None:
+    @T.prim_func
+    def sides(
+        S: T.Tensor((ROWS, COPIES), "float32"),
+        R: T.Tensor((ROWS, COPIES, COLS), "bfloat16"),
+        P: T.Tensor((ROWS, COPIES), "float32"),
+        Out: T.Tensor((ROWS, COLS), "float32"),
+    ):
+        with T.Kernel(ROWS, threads=192) as i:
+            mixes = T.alloc_shared(COPIES, "float32")
+            T.copy(S[i, 0:COPIES], mixes)
+            if T.get_thread_binding() < 64:
+                for j in T.Parallel(COPIES):
+                    P[i, j] = mixes[j] * 2
+            else:
+                pre = T.alloc_shared(COPIES, "float32")
+                for j in T.Parallel(COPIES):
+                    pre[j] = mixes[j] + 1
+                for h in T.Pipelined(COLS // PART, num_stages=2):
+                    xs = T.alloc_shared((COPIES, PART), "float32")
+                    xl = T.alloc_fragment((COPIES, PART), "float32")
+                    T.copy(R[i, 0, h * PART], xs)
+                    T.copy(xs, xl)
+                    out = T.alloc_fragment(PART, "float32")
+                    T.clear(out)
+                    for q in T.serial(COPIES):
+                        weight = pre[q]
+                        for t in T.Parallel(PART):
+                            out[t] += weight * xl[q, t]
+                    T.copy(out, Out[i, h * PART])
+
+    rng = np.random.default_rng(0)
+    s = rng.integers(-4, 5, (ROWS, COPIES)).astype(np.float32)
+    r = rng.integers(-4, 5, (ROWS, COPIES, COLS)).astype(ml_dtypes.bfloat16)
+    mixed = np.einsum("nm,nmh->nh", s.astype(np.float64) + 1, r.astype(np.float64))
+    everywhere(sides, [s, r], [s * 2, mixed], ("sm_80", "sm_90a"), tile_machine=False)
+    with pytest.raises(TileError, match="a meeting is of one warp or of the whole block"):
+        lowered(sides, "gfx942")
+
+
+def test_reductions_of_different_warps_have_their_own_scratch() -> None:
+    """Each side reduces over its warps: partial results of one side must not meet those of the other."""
+
+    @T.prim_func
+    def both(A: T.Tensor((2, 4, 256), "float32"), B: T.Tensor((2, 4), "float32")):
+        with T.Kernel(1, threads=256):
+            if T.get_thread_binding() < 128:
+                left = T.alloc_fragment((4, 256), "float32")
+                sums = T.alloc_fragment(4, "float32")
+                T.copy(A[0, 0:4, 0:256], left)
+                T.reduce_sum(left, sums, dim=1)
+                T.copy(sums, B[0, 0:4])
+            else:
+                right = T.alloc_fragment((4, 256), "float32")
+                most = T.alloc_fragment(4, "float32")
+                T.copy(A[1, 0:4, 0:256], right)
+                T.reduce_sum(right, most, dim=1)
+                T.copy(most, B[1, 0:4])
+
+    a = np.random.default_rng(1).integers(-4, 5, (2, 4, 256)).astype(np.float32)
+    everywhere(both, [a], a.astype(np.float64).sum(2), tile_machine=False)
+
+
+def test_a_branch_inside_a_warp_is_refused() -> None:
+    @T.prim_func
+    def divided(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            held = T.alloc_shared(64, "float32")
+            if T.get_thread_binding() < 8:
+                T.copy(A, held)
+            T.copy(held, B)
+
+    with pytest.raises(TileError, match="only some threads of a warp") as caught:
+        lowered(divided, "sm_90a")
+    assert "if T.get_thread_binding() < 8" in str(caught.value)
