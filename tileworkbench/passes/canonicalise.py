@@ -72,7 +72,15 @@ def _unrolled(s: For) -> tuple[Stmt, ...] | None:
     if not any(mentions(i, (s.var,)) for i in indices):
         return None
     values = range(*(int(e.value) for e in (s.start, s.stop, s.step)))  # type: ignore[attr-defined]
-    return tuple(x for n in values for x in substitute(s.body, {s.var: const(n, s.var.dtype)}))
+    return tuple(x for trip, n in enumerate(values) for x in _trip(s, trip, n))
+
+
+def _trip(s: For, trip: int, value: int) -> tuple[Stmt, ...]:
+    """One trip: its scalars have names of their own, its tiles are declared by the first."""
+    names = {n.var: Var(f"{n.var.name}_{trip}", n.var.dtype) for n in s.body if isinstance(n, Let)} if trip else {}
+    body = tuple(n for n in s.body if not (trip and isinstance(n, Alloc)))
+    body = substitute(body, {s.var: const(value, s.var.dtype)})
+    return tuple(rewrite(n, lambda v: names.get(v, v) if isinstance(v, Var) else v) for n in body) if names else body
 
 
 def _spliced(made: Stmt | tuple[Stmt, ...]) -> tuple[Stmt, ...]:
