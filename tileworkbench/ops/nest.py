@@ -45,7 +45,6 @@ class Nest:
             tuple(u for u in found if u.buffer.space in ("shared", "global")),
         )
 
-
     def updates_memory(self) -> bool:
         """True when iterations change memory that they read: replicas of one would read what another has changed."""
         written = {u.buffer for u in self.memory if u.writes}

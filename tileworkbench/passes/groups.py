@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import LanguageError, TargetError
+from ..errors import LanguageError
 from ..ir.effects import accesses
 from ..ir.evaluate import evaluate
 from ..ir.expr import Buffer, Expr, Var
@@ -55,7 +55,7 @@ def _branches(s: Stmt, kernel: Kernel, unit: int) -> tuple[Stmt, ...]:
     if isinstance(s, If) and kernel.thread_vars and _has_ops((*s.then, *s.orelse)):
         chosen = _chosen(s.cond, kernel, unit)
         if chosen is None and _divides_threads(s, kernel):
-            raise TargetError(
+            raise LanguageError(
                 "a tile operation in a branch that only some threads of a warp take",
                 rule="the threads of whole warps run a tile operation together",
                 fix="branch on multiples of the warp, or write the branch with T.Parallel inside an unconditional copy",
