@@ -137,6 +137,7 @@ class JITKernel(TileLangNames):
 
     @property
     def ptx(self) -> str:
+        """NVIDIA's portable assembly of the device code; TargetError on other targets."""
         text = self._binary("PTX").ptx
         if text is None:
             raise TargetError(
@@ -151,6 +152,7 @@ class JITKernel(TileLangNames):
 
     @property
     def sass(self) -> str:
+        """The machine code with addresses, an instruction a line; MissingDependency without nvdisasm."""
         return "\n".join(f"/*{line.address:04x}*/ {line.text}" for line in self.sass_lines)
 
     @property
@@ -176,6 +178,8 @@ class JITKernel(TileLangNames):
 
     @property
     def occupancy(self) -> Occupancy:
+        """How many blocks and warps fit one multiprocessor, and what limits them: from registers, threads and shared
+        memory as they were built."""
         variant = self._variant("occupancy")
         static = getattr(variant.binary, "shared", None) or 0
         return occupancy(

@@ -113,6 +113,7 @@ class DiskCache:
             yield
 
     def stats(self) -> Stats:
+        """Number and bytes of the entries, and where they lie."""
         with self._opened() as place:
             if place is not None:
                 files = _entries(place)

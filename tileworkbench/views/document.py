@@ -93,6 +93,7 @@ class Document:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def to_json(self) -> Json:
+        """The record as `document.schema.json` describes it, texts cleaned and sizes capped."""
         return {
             "version": VERSION,
             "title": clean(self.title),
