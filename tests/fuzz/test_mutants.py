@@ -18,7 +18,6 @@ ORDER = (
 SAMPLE = 10
 
 _COVERED = "the first wait of the ring that follows waits for this group too, and meets"
-_BETWEEN = "the meeting of the other reduction lies between the reads and the writes of each scratch"
 _BARRIER = "the thread that has waited for the store arrives on the loads' barrier, and all wait on that"
 # (case, kind, the user's line): why the machine must not tell the mutant from the right kernel.
 EQUIVALENT = {
@@ -26,10 +25,6 @@ EQUIVALENT = {
     ("chained sm_80", "drop CommitGroup", "T.copy(Q[r * m, 0], Q_shared)"): _COVERED,
     ("chained sm_80", "drop WaitGroup", "T.copy(Q[r * m, 0], Q_shared)"): _COVERED,
     ("chained sm_80", "pending", "T.copy(Q[r * m, 0], Q_shared)"): _COVERED,
-    ("centred sm_80", "drop Sync", "T.reduce_max(x, most, dim=1)"): _BETWEEN,
-    ("centred sm_80", "narrow Sync", "T.reduce_max(x, most, dim=1)"): _BETWEEN,
-    ("centred sm_80", "drop Sync", "T.reduce_sum(x, total, dim=1)"): _BETWEEN,
-    ("centred sm_80", "narrow Sync", "T.reduce_sum(x, total, dim=1)"): _BETWEEN,
     ("added sm_90a", "drop Sync", "for i, j in T.Parallel(32, 64):"): _BARRIER,
     ("added sm_90a", "narrow Sync", "for i, j in T.Parallel(32, 64):"): _BARRIER,
     ("added sm_90a", "election", ""): "a lane that stored nothing has nothing to wait for",
