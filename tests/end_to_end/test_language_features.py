@@ -10,6 +10,7 @@ import tileworkbench.language as T
 from tests.end_to_end.harness import NVIDIA, built, everywhere, integers, lowered
 from tileworkbench.codegen.emit import emit
 from tileworkbench.errors import SimulationError, TargetError
+from tileworkbench.ir.text import show
 from tileworkbench.pipeline import run_passes
 from tileworkbench.simulate import tile
 from tileworkbench.target import Target
@@ -443,3 +444,20 @@ def test_a_fragment_of_thread_level_code_is_each_threads_own():
 
     a = integers(24, (4, 64), "int32")
     everywhere(kernel, [a], (a[:, ::-1] * np.arange(1, 5)[:, None]).sum(0), NVIDIA)
+
+
+def test_a_long_walk_along_k_from_shared_tiles():
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 320), "float16"), B: T.Tensor((64, 320), "float16"), C: T.Tensor((32, 64), "float32")):
+        with T.Kernel(1, threads=64):
+            a = T.alloc_shared((32, 320), "float16")
+            b = T.alloc_shared((64, 320), "float16")
+            acc = T.alloc_fragment((32, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, acc, transpose_B=True, clear_accum=True)
+            T.copy(acc, C)
+
+    a, b = integers(25, (32, 320), "float16", 3), integers(26, (64, 320), "float16", 3)
+    kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T)
+    assert all("for kc in" in show(k) for k in kernels.values())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .op import Gemm
 
 VECTOR_BYTES = 16
+MOST_STEPS = 8  # instructions along K that are written out
 
 
 def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
@@ -76,9 +77,13 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     um, un = impl.detail["units"]
     m, n, k = op.mnk
     held_a, held_b, held_c = (f.registers for f in atom.fragments())
-    step = ctx.var("kk")
+    inner, chunk = ctx.var("kk"), ctx.var("kc")
     outer = ctx.facts
-    ctx.facts = ctx.facts.with_range(step, 0, k // atom.k - 1)
+    # A fragment's registers are found by constants; from shared tiles a long walk along K stays a loop.
+    steps = k // atom.k
+    whole = steps if op.a.buffer.space == "fragment" else max(n for n in range(1, MOST_STEPS + 1) if steps % n == 0)
+    ctx.facts = ctx.facts.with_range(inner, 0, whole - 1).with_range(chunk, 0, steps // whole - 1)
+    step: Expr = inner if whole == steps else chunk * whole + inner
     count_m, count_n = m // (um * atom.m), n // (un * atom.n)
     loads: list[Stmt] = []
     mi, ni = ctx.var("mi"), ctx.var("ni")
@@ -110,7 +115,10 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     product = Mma(atom.instruction, d, run(a, first_a, held_a), run(b, ni * held_b, held_b), d, loc=op.loc)
     body = (*loads, _unroll(mi, count_m, (_unroll(ni, count_n, (product,)),)))
     ctx.facts = outer
-    return (*_cleared(op, c, ctx), _unroll(step, k // atom.k, body))
+    walk: Stmt = _unroll(inner, whole, body)
+    if whole < steps:
+        walk = For(chunk, ZERO, const(steps // whole), ONE, (walk,), "serial")
+    return (*_cleared(op, c, ctx), walk)
 
 
 def _widened(held: Buffer, wide: DType | None, loads: list[Stmt], ctx: Context) -> Buffer:
