@@ -7,6 +7,9 @@ import pytest
 
 import tileworkbench.language as T
 from tileworkbench.errors import LanguageError
+from tileworkbench.ir.node import walk
+from tileworkbench.ir.stmt import For
+from tileworkbench.ops.reduce import Reduce
 
 from .harness import NVIDIA, everywhere
 
@@ -89,6 +92,65 @@ def test_finalised_in_one_branch_and_again_in_each_trip():
     everywhere(kernel, [a, np.array([1, 0], np.int32)], np.array([np.bitwise_xor.reduce(a[:, 2]), 0]), NVIDIA)
 
 
+def test_threads_are_combined_once_after_the_loop():
+    @T.prim_func
+    def kernel(A: T.Tensor((16, 320), "int32"), B: T.Tensor((2, 16), "int32")):
+        with T.Kernel(1, threads=64):
+            a = T.alloc_shared((16, 32), "int32")
+            sums = T.alloc_reducer((16,), "int32")
+            most = T.alloc_reducer((16,), "int32", op="max")
+            for half in T.serial(2):
+                T.clear(sums)
+                T.reducer_init(most, -3)
+                for s in T.Pipelined(5, num_stages=2):
+                    T.copy(A[0, half * 160 + s * 32], a)
+                    for i, j in T.Parallel(16, 32):
+                        sums[i] += a[i, j]
+                    for i, j in T.Parallel(16, 32):
+                        if j > 3:
+                            T.reducer_update(most[i], a[i, j])
+                T.finalize_reducer(sums)
+                T.finalize_reducer(most)
+                for i in T.Parallel(16):
+                    B[half, i] = sums[i] * 100 + most[i]
+
+    a = integers(6, (16, 320))
+    parts = a.reshape(16, 2, 5, 32)
+    want = parts.sum((2, 3)) * 100 + np.maximum(parts[..., 4:].max((2, 3)), -3)
+    everywhere(kernel, [a], want.T, NVIDIA)
+    loops = [n for n in walk(kernel.kernel.body) if isinstance(n, For)]
+    assert [sum(isinstance(n, Reduce) for n in walk(loop.body)) for loop in loops] == [2, 0]
+
+
+def test_a_part_of_a_result_is_not_read():
+    with pytest.raises(LanguageError, match="illegal read of reducer `acc`"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((8, 4), "int32"), B: T.Tensor((8,), "int32")):
+            with T.Kernel(1, threads=32):
+                acc = T.alloc_reducer((8,), "int32")
+                T.clear(acc)
+                for t in T.serial(4):
+                    for i in T.Parallel(8):
+                        acc[i] += A[i, t]
+                T.copy(acc, B)
+
+
+def test_a_part_of_a_result_is_not_read_where_it_began_either():
+    with pytest.raises(LanguageError, match="illegal read of reducer `acc`"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
+            with T.Kernel(1, threads=32):
+                acc = T.alloc_reducer((8,), "int32")
+                T.reducer_init(acc)
+                for i in T.Parallel(8):
+                    T.reducer_update(acc[i], A[i])
+                for i in T.Parallel(8):
+                    B[i] = acc[i]
+                T.finalize_reducer(acc)
+
+
 def misuse(case):
     def kernel(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
         with T.Kernel(1, threads=32):
@@ -110,7 +172,7 @@ def misuse(case):
                     T.finalize_reducer(acc)
             elif case != "never finalized":
                 T.finalize_reducer(acc)
-            T.copy(acc, B)
+                T.copy(acc, B)
 
     return kernel
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..errors import Loc
 from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.node import children, walk
 from ..ir.op import Op
-from ..ir.stmt import Stmt
+from ..ir.stmt import Stmt, Store
 from ..options import options
 from .faults import fault
 
@@ -84,8 +85,9 @@ class Builder:
     def scope(self) -> Activation:
         return self.activations[-1]
 
-    def emit(self, statement: Stmt) -> None:
-        """Appends a statement to the innermost body; operations check their operands first."""
+    def emit(self, statement: Stmt, gathers: bool = False) -> None:
+        """Appends a statement to the innermost body; operations check their operands first. `gathers`: it is one of
+        those that a reducer's updates became."""
         if self.phase == 2 and self.launch is None:
             raise fault(
                 f"{describe(statement)} outside `with T.Kernel(...)`",
@@ -95,6 +97,8 @@ class Builder:
         if isinstance(statement, Op):
             self._check_place(statement)
             statement.check()
+        if self.reduced and not gathers:
+            self._check_reads(statement)
         self.statements += 1
         if self.statements > options.ir_node_limit:
             raise fault(
@@ -111,6 +115,18 @@ class Builder:
                 "a parallel loop holds element statements; tile operations are done by the whole block",
                 "move it out of the loop, or write its elements",
             )
+
+    def _check_reads(self, statement: Stmt) -> None:
+        """Refuses the use of a reducer whose contributions are not combined yet."""
+        if isinstance(statement, Store) and statement.buffer in self.reduced:
+            return
+        for n in (n for c in children(statement) if not isinstance(c, Stmt) for n in walk(c)):
+            if isinstance(n, Buffer) and n in self.reduced and self.reduced[n].partial:
+                raise fault(
+                    f"illegal read of reducer `{n.name}` before its T.finalize_reducer",
+                    "until then every thread holds its own part of the result",
+                    f"T.finalize_reducer({n.name}) before it",
+                )
 
     def define(self, what: Var | Buffer) -> None:
         self.frame.defined.append(what)

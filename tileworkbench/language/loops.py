@@ -78,8 +78,8 @@ class Loop:
             yield vars
         extents = tuple(stop for _, stop, _ in self.ranges)
         made = ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc)
-        for statement in without_reducers(made, builder.reduced):
-            builder.emit(statement)
+        for statement in without_reducers(made, builder):
+            builder.emit(statement, gathers=statement is not made)
 
     def _index(self, builder: Builder, name: str, start: Any, stop: Any, loc: Loc, keep: Keep) -> Var:
         dtypes = [v.dtype for v in (start, stop) if isinstance(v, Expr)]

@@ -1,5 +1,6 @@
 """Parallel loops that update reducers, in ordinary terms: the updates of one place go to a tile of the loop's shape,
-one element an iteration, and the tile is then reduced into the reducer."""
+one element an iteration, and the tile is reduced into the reducer: at T.finalize_reducer when the place is the same in
+all trips of the loops around, so that threads are combined once, else behind the loop."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from ..ops.fill import Fill
 from ..ops.parallel import Parallel
 from ..ops.reduce import Reduce
 from ..ops.reduction import combine, identity
+from .builder import Builder, Frame
 from .faults import fault
 from .reducers import Reducer
 
@@ -41,8 +43,9 @@ class Parts:
         return Load(self.tile, self.order, loc=self.update.loc)
 
 
-def without_reducers(loop: Parallel, reduced: dict[Buffer, Reducer]) -> tuple[Stmt, ...]:
+def without_reducers(loop: Parallel, builder: Builder) -> tuple[Stmt, ...]:
     """The statements that a parallel loop stands for when it updates reducers; the loop alone when it does not."""
+    reduced: dict[Buffer, Reducer] = builder.reduced
     gathered: list[Parts] = []
     for s in walk(loop.body):
         if isinstance(s, Store) and s.buffer in reduced and not any(p.gathers(s) for p in gathered):
@@ -57,13 +60,36 @@ def without_reducers(loop: Parallel, reduced: dict[Buffer, Reducer]) -> tuple[St
         made = combine(parts.op, parts.loads, _contribution(s, parts.op), False)
         return Store(parts.tile, parts.order, made, loc=s.loc)
 
-    before: list[Stmt] = []
-    for p in gathered:
-        start = identity(p.op, p.tile.dtype)
-        before += [Alloc(p.tile, loc=loop.loc), Fill(whole(p.tile), start, loc=loop.loc)]
     body = map_items(loop.body, change)
-    after = [s for p in gathered for s in _reductions(p, loop)]
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for p in gathered:
+        state = reduced[p.update.buffer]
+        if _waits(p, state, loop, builder.frames):
+            _begin(p, state)
+            state.pending += _reductions(p, loop)
+        else:
+            before += _empty(p)
+            after += _reductions(p, loop)
     return (*before, Parallel(loop.vars, loop.extents, body, loop.hints, loc=loop.loc), *after)
+
+
+def _waits(parts: Parts, state: Reducer, loop: Parallel, frames: list[Frame]) -> bool:
+    """Whether the parts gather over several trips of a loop before they are combined."""
+    fixed = all(isinstance(i, Const) or _among(i, loop.vars) for i in parts.update.indices)
+    return fixed and state.reaches(frames) and state.loops_since(frames) > 0
+
+
+def _begin(parts: Parts, state: Reducer) -> None:
+    """The tile is allocated and emptied where its reducer began."""
+    body = state.scope[-1].body
+    at = next(n for n, s in enumerate(body) if s is state.start) + 1
+    body[at:at] = _empty(parts)
+
+
+def _empty(parts: Parts) -> list[Stmt]:
+    tile, loc = parts.tile, parts.update.loc
+    return [Alloc(tile, loc=loc), Fill(whole(tile), identity(parts.op, tile.dtype), loc=loc)]
 
 
 def _parts(update: Store, op: str, loop: Parallel) -> Parts:

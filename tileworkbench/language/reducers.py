@@ -6,17 +6,16 @@ TileLang's older form is taken too: T.clear, `r[i] += x` in the loop, T.finalize
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import Loc
 from ..ir.expr import Buffer, Expr, Load, as_expr, cast
-from ..ir.stmt import Store, whole
+from ..ir.stmt import Stmt, Store, whole
 from ..ops.copy import Copy
 from ..ops.fill import Fill
 from ..ops.reduction import combine, identity
 from .alloc import alloc_fragment
-from .builder import Builder, require
+from .builder import Frame, require
 from .faults import fault
 
 KINDS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
@@ -24,12 +23,28 @@ KINDS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
 
 @dataclass(eq=False)
 class Reducer:
-    """How a reducer combines, and the bodies around the T.reducer_init that its updates are gathered from."""
+    """How a reducer combines, where it began to gather, and what is still to be combined into it."""
 
     op: str
-    scope: tuple[Any, ...] | None = None
-    since: Loc | None = None
-    gathering: bool = False
+    start: Stmt | None = None  # what gave the elements their first value
+    scope: tuple[Frame, ...] = ()  # the bodies around `start`
+    gathering: bool = False  # T.reducer_init was said, T.finalize_reducer not yet
+    pending: list[Stmt] = field(default_factory=list)
+
+    @property
+    def partial(self) -> bool:
+        """Whether its elements are not the result yet."""
+        return self.gathering or bool(self.pending)
+
+    def begin(self, start: Stmt, frames: list[Frame]) -> None:
+        self.start, self.scope, self.pending = start, tuple(frames), []
+
+    def loops_since(self, frames: list[Frame]) -> int:
+        """Run-time loops that are open in `frames` and were not where it began."""
+        return sum(f.kind in ("for", "while") for f in frames[len(self.scope) :])
+
+    def reaches(self, frames: list[Frame]) -> bool:
+        return self.start is not None and tuple(frames[: len(self.scope)]) == self.scope
 
 
 def alloc_reducer(shape: Any, dtype: Any, op: str = "sum", replication: str | None = None) -> Buffer:
@@ -58,9 +73,11 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
             f"the first value's dtype {init.dtype} does not match reducer `{reducer.name}` of {reducer.dtype}",
             "the value becomes the elements as it is", f'T.cast(value, "{reducer.dtype}")',
         )  # fmt: skip
-    state.scope, state.since, state.gathering = _bodies(builder), builder.here, True
-    start = identity(state.op, reducer.dtype) if init is None else cast(as_expr(init, reducer.dtype), reducer.dtype)
-    builder.emit(Fill(whole(reducer), start, loc=builder.here))
+    first = identity(state.op, reducer.dtype) if init is None else cast(as_expr(init, reducer.dtype), reducer.dtype)
+    start = Fill(whole(reducer), first, loc=builder.here)
+    builder.emit(start)
+    state.begin(start, builder.frames)
+    state.gathering = True
 
 
 def reducer_update(place: Any, value: Any) -> None:
@@ -86,24 +103,17 @@ def finalize_reducer(reducer: Any, dst: Any = None, batch: int = 1) -> None:
     TileLang's sake."""
     builder = require("T.finalize_reducer")
     state = _state("T.finalize_reducer", reducer)
-    if state.scope is not None and not _runs_once_for(state.scope, _bodies(builder)):
+    if state.start is not None and (not state.reaches(builder.frames) or state.loops_since(builder.frames)):
         raise fault(
             f"T.finalize_reducer of `{reducer.name}` is not in the scope of its T.reducer_init",
             "what one T.reducer_init began is finalised once, in the same body or in a branch of it",
             "put both into the same loop",
         )
-    state.gathering = False
+    state.gathering, pending, state.pending = False, state.pending, []
+    for statement in pending:
+        builder.emit(statement)
     if dst is not None:
         builder.emit(Copy(whole(reducer), whole(dst), loc=builder.here))
-
-
-def _bodies(builder: Builder) -> tuple[Any, ...]:
-    return tuple(builder.frames)
-
-
-def _runs_once_for(began: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
-    """Whether a statement in `now` runs at most once for each run of one in `began`."""
-    return now[: len(began)] == began and all(f.kind not in ("for", "while", "parallel") for f in now[len(began) :])
 
 
 def _state(what: str, reducer: Any) -> Reducer:
@@ -114,12 +124,12 @@ def _state(what: str, reducer: Any) -> Reducer:
 
 
 def check_finalised(reduced: dict[Buffer, Reducer]) -> None:
-    """LanguageError for a reducer that T.reducer_init began and nothing finalised."""
+    """LanguageError for a reducer that began to gather and that nothing finalised."""
     for buffer, state in reduced.items():
-        if state.gathering:
+        if state.partial:
             raise fault(
-                f"the reducer `{buffer.name}` is never finalized after this T.reducer_init",
+                f"the reducer `{buffer.name}` is never finalized after this",
                 "the threads' contributions are combined by T.finalize_reducer",
                 f"T.finalize_reducer({buffer.name}, dst)",
-                state.since,
+                state.start.loc if state.start is not None else buffer.loc,
             )

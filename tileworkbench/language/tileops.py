@@ -123,7 +123,10 @@ def fill(buffer: Any, value: Any) -> None:
     if isinstance(buffer, Load):
         builder.emit(Store(region.buffer, region.starts, made, loc=builder.here))
     else:
-        builder.emit(Fill(region, made, loc=builder.here))
+        start = Fill(region, made, loc=builder.here)
+        builder.emit(start)
+        if buffer in builder.reduced:
+            builder.reduced[buffer].begin(start, builder.frames)
 
 
 def clear(buffer: Any) -> None:
