@@ -19,7 +19,7 @@ _NEEDS = {
     "a device function outside the kernel's own text, which the simulator cannot run": (
         "call_intrin CUDASourceCodeKernel"
     ),
-    "raw pointers and extern calls, which are not built yet": (
+    "raw addresses, which are not built yet (T.access_ptr gives a pointer to an element)": (
         "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
         "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
     ),
