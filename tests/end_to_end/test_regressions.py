@@ -356,3 +356,17 @@ def test_block_order_of_a_grid_of_three_dimensions() -> None:
 
     a = numbers((3, 64, 96))
     agree(ordered, [a], [(a + np.arange(3)[:, None, None]).astype(np.float32)])
+
+
+def test_a_shared_tile_that_nothing_touches_takes_no_memory() -> None:
+    @T.prim_func
+    def idle(A: T.Tensor((32,), "float32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=32):
+            used = T.alloc_shared(32, "float32")
+            unused = T.alloc_shared((512, 512), "float32")  # more than a block has
+            T.copy(A, used)
+            T.copy(used, B)
+
+    a = numbers((32,))
+    agree(idle, [a], [a])
+    assert run_passes(idle.kernel, Target.of("sm_90a"), None).shared_bytes < 1024

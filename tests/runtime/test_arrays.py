@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+import types
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -67,3 +70,12 @@ def test_strides_of_empty_arrays() -> None:
 def torch_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     torch = pytest.importorskip("torch")
     return torch.empty(shape).stride()
+
+
+@pytest.mark.parametrize(("gpu", "library"), [(True, "torch"), (False, "cupy")])
+def test_outputs_without_inputs_are_the_library_in_use(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, library: str
+) -> None:
+    torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: gpu))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert arrays.library_in_use() == library

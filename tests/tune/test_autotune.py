@@ -171,3 +171,21 @@ def test_scalars_are_not_made_up():
     with set_autotune_inputs(np.ones(64, np.float32), 2.5):
         kernel = function(64)
     np.testing.assert_array_equal(kernel(np.ones(64, np.float32), 2.5), np.full(64, 3.5, np.float32))
+
+
+def test_an_eager_function_is_tuned_for_sizes_without_tensors():
+    @autotune(configs=CONFIGS, warmup=1, rep=2)
+    @tw.jit
+    def twice(A, block=32):
+        N = T.const("N")
+        A: T.Tensor[[N], T.float32]
+        B = T.empty((N,), T.float32)
+        with T.Kernel(T.ceildiv(N, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i] * 2
+        return B
+
+    a = np.arange(64, dtype=np.float32)
+    kernel = twice.compile(N=64)
+    assert kernel.config in CONFIGS
+    np.testing.assert_array_equal(kernel(a), 2 * a)

@@ -11,8 +11,9 @@ from ..errors import LanguageError
 from ..ir.arith import mentions, substitute
 from ..ir.expr import Buffer, Expr, Load, Var, const
 from ..ir.kernel import Kernel
-from ..ir.node import children, map_children, map_items, replace, rewrite, walk
+from ..ir.node import Node, children, map_children, map_items, replace, rewrite, walk
 from ..ir.op import ElementStmt, Op
+from ..ir.region import root
 from ..ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
 from ..ops.copy import Copy
 from ..ops.parallel import Parallel
@@ -26,7 +27,16 @@ def canonicalise(kernel: Kernel, target: Target) -> Kernel:
     """The kernel in one spelling."""
     threads = frozenset(kernel.thread_vars)
     body = map_items(kernel.body, lambda s: _statement(s, threads))  # type: ignore[arg-type]
+    used = {root(c) for n in walk(body) if type(n) is not Alloc for c in children(n) if isinstance(c, Buffer)}
+    body = map_items(body, lambda s: _declared(s, used))
     return kernel.with_(body=body) if body is not kernel.body else kernel
+
+
+def _declared(n: Node, used: set[Buffer]) -> Node | None:
+    """Without the shared tiles that nothing touches: they would take memory from the others."""
+    if isinstance(n, Alloc):
+        return n if n.buffer.space != "shared" or root(n.buffer) in used else None
+    return map_children(n, lambda c: _declared(c, used)) if isinstance(n, Stmt) else n
 
 
 def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:

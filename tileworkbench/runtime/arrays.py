@@ -74,6 +74,12 @@ def empty(library: str, device: int, shape: tuple[int, ...], dtype: str) -> Any:
     return _cupy_empty(device, shape, dtype)
 
 
+def library_in_use() -> str:
+    """Whose arrays outputs are where no input says it: torch's once the session works with torch on the GPU."""
+    torch = sys.modules.get("torch")
+    return "torch" if torch is not None and torch.cuda.is_available() else "cupy"
+
+
 def torch_name(dtype: str) -> str:
     return "float32" if dtype == "tfloat32" else dtype
 

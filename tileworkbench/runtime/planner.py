@@ -49,7 +49,7 @@ class _Solved:
     """Symbols of one variant, with stand-ins for the outputs that will be allocated."""
 
     def __init__(self, source: Source, call: Call, there: Mapping[str, Array], device: int) -> None:
-        self.library = next((array.library for array in there.values()), "cupy")
+        self.library = next((array.library for array in there.values()), None) or arrays.library_in_use()
         self.binding = bind.bind_shapes(source, there, call.scalars)
         self.outputs: tuple[Output, ...] = plans.output_specs(source, call.missing, self.binding)
         made = {o.place: self._stand_in(o, device) for o in self.outputs}

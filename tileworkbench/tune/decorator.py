@@ -137,8 +137,8 @@ class Tuned:
     def _searched(self, key: Any, configs: list[dict[str, Any]], args: Any, named: Any) -> record.AutotuneResult:
         settings = self.settings
         if self.fn.style == "eager" and settings.supply_prog is None:
-            # The tensors of the call are the inputs.
-            settings = _supplied(settings, [v for v in [*args, *named.values()] if _is_tensor(v)])
+            tensors = [v for v in [*args, *named.values()] if _is_tensor(v)]
+            settings = _supplied(settings, tensors) if tensors else settings  # the tensors of the call are the inputs
         report = search(lambda config: self._built(config, args, named), configs, settings)
         best = report.best
         found = result(best.kernel, best.config, best.latency, report.ref_latency)
