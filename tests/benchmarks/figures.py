@@ -76,9 +76,21 @@ def fuzz() -> list[str]:
     ]
 
 
+def scripts() -> list[str]:
+    run = result("conformance_h200")
+    core, more = run["core"], run["more"]
+    return [
+        f"TileLang's example scripts, unchanged, with their own checks ({where(run)}):",
+        (
+            f"{core['passed'] + more['passed']} of {core['scripts'] + more['scripts']} pass; of the "
+            f"{core['scripts']} that stand for the language, {core['passed']}."
+        ),
+    ]
+
+
 def section() -> str:
     """What stands between the two marks of the README."""
-    parts = ["\n".join(part()) for part in (kernels, time_to_result, calls, fuzz)]
+    parts = ["\n".join(part()) for part in (kernels, time_to_result, calls, fuzz, scripts)]
     return "\n" + "\n\n".join(parts) + "\n\n"
 
 
