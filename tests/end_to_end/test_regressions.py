@@ -370,3 +370,19 @@ def test_a_shared_tile_that_nothing_touches_takes_no_memory() -> None:
     a = numbers((32,))
     agree(idle, [a], [a])
     assert run_passes(idle.kernel, Target.of("sm_90a"), None).shared_bytes < 1024
+
+
+def test_a_loop_that_loads_and_never_reads_keeps_its_warps_together() -> None:
+    """Fuzzer's seed 91033: one warp filled the version twice before another had waited once."""
+
+    @T.prim_func
+    def idle(A: T.Tensor((2, 32), "float32"), B: T.Tensor((4, 32), "float32")):
+        with T.Kernel(4, threads=64) as bx:
+            held = T.alloc_shared((2, 32), "float32")
+            for _ in T.Pipelined(bx, num_stages=3):
+                T.copy(A[0, 0], held)
+            for i in T.Parallel(32):
+                B[bx, i] = A[0, i] + bx
+
+    a = numbers((2, 32))
+    agree(idle, [a], [(a[0][None] + np.arange(4)[:, None]).astype(np.float32)])

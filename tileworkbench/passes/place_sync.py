@@ -270,6 +270,9 @@ def _note(s: Stmt, pending: Pending, role: Role) -> None:
     if isinstance(s, Wait):
         if own_ring(s.channel, role) and s.channel.completion in ("group", "none") and s.meets:
             pending.clear()  # lowered to a wait and a meeting of the role
+        elif own_ring(s.channel, role):  # a phase may pass twice only when every warp has seen it pass once
+            for buffer in s.channel.buffers:
+                pending.reads.setdefault(buffer, set()).add("generic")
         return
     if isinstance(s, Sync) or block_meeting(s):
         pending.clear()
