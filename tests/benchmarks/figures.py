@@ -84,7 +84,8 @@ def scripts() -> list[str]:
         (
             f"{core['passed'] + more['passed']} of {core['scripts'] + more['scripts']} pass; of the "
             f"{core['scripts']} that stand for the language, {core['passed']}. "
-            "Counted over two runs of that day: what passed in the first was not run again on the later compiler of the second."
+            "Counted over two runs of that day: what passed in the first was not run again "
+            "on the later compiler of the second."
         ),
     ]
 
