@@ -80,7 +80,7 @@ def scripts() -> list[str]:
     run = result("conformance_h200")
     core, more = run["core"], run["more"]
     return [
-        f"TileLang's example scripts, unchanged, with their own checks ({where(run)}):",
+        f"TileLang's example scripts (VERSION 0.1.13), unchanged, with their own checks ({where(run)}):",
         (
             f"{core['passed'] + more['passed']} of {core['scripts'] + more['scripts']} pass; of the "
             f"{core['scripts']} that stand for the language, {core['passed']}. "
