@@ -55,6 +55,8 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
         return _with_copies(s, tuple(children(s)))
     if isinstance(s, For) and (copies := _unrolled(s)) is not None:
         return tuple(x for c in copies for x in _spliced(_statement(c, threads)))
+    if isinstance(s, If) and _each_for_itself(s, threads):
+        return _with_copies(s, tuple(walk(s)), inside=True)
     if isinstance(s, (If, For)):
         inner = map_children(s, lambda c: _statement(c, threads) if isinstance(c, Stmt) else c)
         heads = (inner.cond,) if isinstance(inner, If) else (inner.start, inner.stop, inner.step)
@@ -121,8 +123,16 @@ def _store(s: Store, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
     return Parallel((Var("one"),), (1,), (s,), loc=s.loc)
 
 
-def _with_copies(s: Stmt, parts: tuple[object, ...]) -> Stmt | tuple[Stmt, ...]:
-    """The statement, with fragments that `parts` read taken from shared copies made before it."""
+def _each_for_itself(s: If, threads: frozenset[Var]) -> bool:
+    """A branch on the thread index in which threads only read fragments: all of them can copy before it, together."""
+    inside = tuple(walk((*s.then, *s.orelse)))
+    meets = any(isinstance(n, Op) or (isinstance(n, Store) and n.buffer.space == "fragment") for n in inside)
+    return not meets and not threads.isdisjoint(walk(s.cond)) and bool(_fragments(*s.then, *s.orelse))
+
+
+def _with_copies(s: Stmt, parts: tuple[object, ...], inside: bool = False) -> Stmt | tuple[Stmt, ...]:
+    """The statement, with fragments that `parts` read taken from shared copies made before it; in the statements
+    `inside` it too."""
     found = _fragments(*[p for p in parts if isinstance(p, (Expr, Region))])
     if not found:
         return s
@@ -135,5 +145,6 @@ def _with_copies(s: Stmt, parts: tuple[object, ...]) -> Stmt | tuple[Stmt, ...]:
     def swap(n: object) -> object:
         return replace(n, buffer=tiles[n.buffer]) if isinstance(n, Load) and n.buffer in tiles else n
 
-    made = map_children(s, lambda c: rewrite(c, swap) if isinstance(c, (Expr, Region)) else c)  # type: ignore[arg-type]
+    swapped = (Expr, Region, Stmt) if inside else (Expr, Region)
+    made = map_children(s, lambda c: rewrite(c, swap) if isinstance(c, swapped) else c)  # type: ignore[arg-type]
     return (*before, made)
