@@ -1,0 +1,128 @@
+"""What the gallery holds: kernels of the families that TileLang's core example scripts show, each with a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tileworkbench.ir.kernel import Kernel
+
+DTYPES = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e8m0fnu": ml_dtypes.float8_e8m0fnu,
+    "tfloat32": np.float32,
+    "tf32": np.float32,
+}
+# Half the distance between neighbours, relative to the value: what one rounding to the type costs at most.
+ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3fn": 2.0**-4}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a tensor must hold afterwards. `bound`: absolute, per element; 0 asks for the correctly rounded value.
+    `initial`: what it holds before; None: nothing that a kernel may rely on. `where`: the elements that are compared
+    (all, unless the algorithm leaves some open)."""
+
+    truth: np.ndarray
+    bound: Any = 0
+    initial: np.ndarray | None = None
+    where: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """Arrays and scalars by parameter name."""
+
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Expected]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`make(**sizes)` gives a PrimFunc or a JITKernel, `data(**sizes)` its arguments and what must come out.
+
+    scripts: TileLang's example scripts whose algorithm it is. small: sizes for the simulators; real: sizes for builds.
+    hopper: it uses what only sm_90a has, and other targets refuse it. simulated: False where an escape hatch keeps it
+    from the CPU target. threads: whether the thread machine runs it at the small sizes in about three seconds."""
+
+    name: str
+    scripts: tuple[str, ...]
+    make: Callable[..., Any]
+    data: Callable[..., Data]
+    small: Mapping[str, Any]
+    real: Mapping[str, Any] = field(default_factory=dict)
+    hopper: bool = False
+    simulated: bool = True
+    threads: bool = True
+
+    def kernel(self, sizes: Mapping[str, Any]) -> Kernel:
+        """The tile-level kernel for these sizes, whichever style it is written in."""
+        made = self.make(**sizes)
+        return made.tile if hasattr(made, "tile") else made.kernel
+
+
+def dtype(name: Any) -> Any:
+    """NumPy's type of a dtype's name."""
+    return np.dtype(DTYPES.get(str(name), str(name)))
+
+
+def numbers(seed: int, shape: Any, name: str = "float16", span: int = 4) -> np.ndarray:
+    """Integers in a float type, so small that products and sums are exact."""
+    return np.random.default_rng(seed).integers(-span, span + 1, shape).astype(dtype(name))
+
+
+def normal(seed: int, shape: Any, name: str = "float16", scale: float = 1.0) -> np.ndarray:
+    """Normally distributed values, rounded to the type."""
+    return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(dtype(name))
+
+
+def poisoned(shape: tuple[int, ...], name: Any) -> np.ndarray:
+    """What an output holds before the kernel wrote it."""
+    kind = dtype(name)
+    wrong = 77 if kind.kind in "iub" or "e8m0" in kind.name else np.nan
+    return np.full(shape, wrong, np.float32).astype(kind)
+
+
+def arguments(kernel: Kernel, data: Data) -> tuple[list[Any], list[int]]:
+    """Fresh arguments in parameter order, and which of them are undefined before the kernel writes them."""
+    args, undefined = [], []
+    for at, parameter in enumerate(kernel.params):
+        if parameter.name in data.inputs:
+            value = data.inputs[parameter.name]
+            args.append(value.copy() if isinstance(value, np.ndarray) else value)
+            continue
+        wanted = data.outputs[parameter.name]
+        if wanted.initial is None:
+            undefined.append(at)
+            args.append(poisoned(wanted.truth.shape, parameter.dtype.name))
+        else:
+            args.append(wanted.initial.astype(dtype(parameter.dtype.name)))
+    return args, undefined
+
+
+def compare(kernel: Kernel, args: list[Any], data: Data, where: str) -> None:
+    """Every element of every output within its bound; no share of them may be off, and NaN never passes."""
+    names = [parameter.name for parameter in kernel.params]
+    for name, wanted in data.outputs.items():
+        got = args[names.index(name)]
+        chosen = np.ones(wanted.truth.shape, bool) if wanted.where is None else wanted.where
+        if np.isscalar(wanted.bound) and wanted.bound == 0:
+            np.testing.assert_array_equal(
+                got[chosen], wanted.truth.astype(got.dtype)[chosen], err_msg=f"{name}, {where}"
+            )
+            continue
+        exact = wanted.truth.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(got.astype(np.float64) - exact)
+        bad = ~((off <= wanted.bound) | (got.astype(np.float64) == exact)) & chosen
+        if bad.any():
+            at = tuple(int(i[0]) for i in np.nonzero(bad))
+            raise AssertionError(
+                f"{name}, {where}: {bad.sum()} of {bad.size} elements off; first at {at}: {got[at]} for {exact[at]}"
+            )

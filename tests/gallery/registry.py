@@ -1,0 +1,8 @@
+"""All entries of the gallery, family by family."""
+
+from __future__ import annotations
+
+from tests.gallery import gemm
+
+FAMILIES = (gemm,)
+ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]
