@@ -53,6 +53,20 @@ def test_each_run_is_timed_alone_and_counted() -> None:
     assert timing.host >= 0
 
 
+def test_a_number_of_runs_is_kept_to_exactly() -> None:
+    clock, runs = FakeClock(), []
+
+    def run() -> None:
+        runs.append(1)
+        clock.now += float(len(runs))
+
+    assert benchmark.counted(run, 3, clock=clock) == [1.0, 2.0, 3.0] and len(runs) == 3
+    samples = benchmark.counted(run, 2, warmup=40, clock=clock)  # 1 run, 5 timed ones of 9 ms at most, 40 // 9 more
+    assert samples == [14.0, 15.0] and len(runs) == 15
+    with pytest.raises(OptionError):
+        benchmark.counted(run, 0, clock=clock)
+
+
 def test_no_flush_and_bounds() -> None:
     clock = FakeClock()
     timing = benchmark.bench(lambda: setattr(clock, "now", clock.now + 1000.0), flush=False, clock=clock)

@@ -77,10 +77,9 @@ def on_card(
         for _ in range(n_warmup):
             run()
         spent = 0.0 if n_warmup else warmup
-        samples = list(benchmark.bench(run, warmup=spent, rep=rep).samples)
-        while len(samples) < n_repeat:
-            samples += benchmark.bench(run, warmup=0, rep=rep).samples
-        return samples[:n_repeat] if n_repeat else samples
+        if n_repeat:
+            return benchmark.counted(run, n_repeat, warmup=spent)
+        return benchmark.bench(run, warmup=spent, rep=rep).samples
 
 
 class _on_device:

@@ -17,6 +17,7 @@ from ..ir.node import walk
 from .arrays import host_like, on_device
 from .inputs import strided
 from .sizes import shape
+from .spread import Spread, torch_card
 
 
 class TensorSupplyType(Enum):
@@ -50,7 +51,8 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
     rng = np.random.default_rng()
 
     def supply(param: Any) -> Any:
-        return on_device(values(to_dtype(param.dtype), extents(param), supply_type, rng))
+        dtype = to_dtype(param.dtype)
+        return made_on_card(dtype, extents(param), spread_of(dtype, supply_type), rng)
 
     return supply
 
@@ -93,10 +95,19 @@ def _tensor(
             fix=f"dynamic_symbolic_constraints={{'{lacking[0]}': 1024}}, or input_tensors=[…]",
             loc=param.loc,
         )
-    made = values(param.dtype, shape(param, sizes), kind, rng)
+    dims, spread = shape(param, sizes), spread_of(param.dtype, kind)
+    if card and param.strides is None:
+        return made_on_card(param.dtype, dims, spread, rng)
+    made = spread.numpy(param.dtype, dims, rng)
     if param.strides is not None:
         made = strided(param, made, sizes)
     return on_device(made) if card else host_like(made)
+
+
+def made_on_card(dtype: DType, shape: tuple[int, ...], spread: Spread, rng: np.random.Generator) -> Any:
+    """A tensor on the card: filled there where the program uses torch, else by NumPy and brought there."""
+    made = spread.torch(dtype, shape, "cuda") if torch_card() else None
+    return made if made is not None else on_device(spread.numpy(dtype, shape, rng))
 
 
 def extents(param: Any) -> tuple[int, ...]:
@@ -115,34 +126,26 @@ def extents(param: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def values(dtype: DType, shape: tuple[int, ...], kind: TensorSupplyType, rng: np.random.Generator) -> np.ndarray:
-    """An array of a kind, rounded to the type."""
-    made = _raw(dtype, shape, kind, rng)
-    return np.asarray(made).astype(dtype.numpy)
-
-
-def _raw(dtype: DType, shape: tuple[int, ...], kind: TensorSupplyType, rng: np.random.Generator) -> np.ndarray:
-    if kind is TensorSupplyType.Zero:
-        return np.zeros(shape)
-    if kind is TensorSupplyType.One:
-        return np.ones(shape)
+def spread_of(dtype: DType, kind: TensorSupplyType) -> Spread:
+    """The values that a tensor of a type holds under a supply type."""
+    if kind in (TensorSupplyType.Zero, TensorSupplyType.One):
+        return Spread("all", float(kind is TensorSupplyType.One))
     wide = dtype.is_float and dtype.bits > 8
     if kind is TensorSupplyType.Integer or (kind is TensorSupplyType.Auto and not wide):
-        return _whole(dtype, shape, rng)
+        return _whole(dtype)
     if not dtype.is_float:
         # A distribution narrower than 1 would leave nothing but zeros of a whole number.
-        return np.ones(shape)
+        return Spread("all", 1.0)
     if kind in (TensorSupplyType.Uniform, TensorSupplyType.Auto):
-        return rng.uniform(-1, 1, shape)
-    mean = -1.0 if kind is TensorSupplyType.Normal else 0.0
-    return rng.normal(mean, 1.0, shape)
+        return Spread("uniform", -1.0, 1.0)
+    return Spread("normal", -1.0 if kind is TensorSupplyType.Normal else 0.0, 1.0)
 
 
-def _whole(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _whole(dtype: DType) -> Spread:
     if dtype.kind == "bool":
-        return rng.integers(0, 2, shape)
+        return Spread("whole", 0, 2)
     if dtype.kind == "uint":
-        return rng.integers(0, 3, shape)
+        return Spread("whole", 0, 3)
     if dtype.is_float and dtype.bits == 8:
-        return rng.integers(-128, 128, shape)
-    return rng.integers(-2, 3, shape)
+        return Spread("whole", -128, 128)
+    return Spread("whole", -2, 3)

@@ -53,15 +53,36 @@ def bench(
     if clock is None:
         with DeviceClock() as own:
             return bench(run, warmup=warmup, rep=rep, flush=flush, clock=own)
+    estimate = _warmed(clock, run, warmup, flush)
+    count = max(FEWEST, min(int(rep / estimate), MOST))
+    host = _host(clock, run, min(count, 200))
+    samples = _timed(clock, run, count, flush)
+    return summary(samples, flush, host)
+
+
+def counted(
+    run: Callable[[], Any], count: int, *, warmup: float = 0.0, flush: bool = True, clock: Clock | None = None
+) -> list[float]:
+    """Milliseconds of exactly `count` runs, as `bench` times them; nothing else runs without a `warmup`."""
+    if count < 1:
+        raise OptionError(f"{count} runs to time", rule="at least one")
+    if clock is None:
+        with DeviceClock() as own:
+            return counted(run, count, warmup=warmup, flush=flush, clock=own)
+    if warmup > 0:
+        _warmed(clock, run, warmup, flush)
+    clock.wait()
+    return _timed(clock, run, count, flush)
+
+
+def _warmed(clock: Clock, run: Callable[[], Any], warmup: float, flush: bool) -> float:
+    """Runs for about `warmup` milliseconds, and gives those of one run."""
     run()
     clock.wait()
     estimate = max(_timed(clock, run, FEWEST, flush)) or 1e-3
     for _ in range(min(int(warmup / estimate), MOST)):
         run()
-    count = max(FEWEST, min(int(rep / estimate), MOST))
-    host = _host(clock, run, min(count, 200))
-    samples = _timed(clock, run, count, flush)
-    return summary(samples, flush, host)
+    return estimate
 
 
 def summary(samples: list[float], flushed: bool, host: float) -> Timing:
