@@ -227,6 +227,8 @@ def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:
         ]  # fmt: skip
         if again:
             users = [j for j in users if j < again[0]]
+        if any(_loads_into(body[j], buffer, plan) for j in users):
+            users = []  # loaded anew inside of a later statement: this load is waited for and released at once
         first, last = (users[0], users[-1]) if users else (i, i)
         near = sites[-1] if sites else None
         together = near is not None and (near.first, near.last) == (first, last) and not any(
@@ -237,6 +239,10 @@ def _sites(body: tuple[Stmt, ...], plan: Plan) -> list[Site]:
         else:
             sites.append(Site([s], first, last))
     return sites
+
+
+def _loads_into(s: Stmt, buffer: Buffer, plan: Plan) -> bool:
+    return any(is_load(n, plan.choices) and root(n.dst.buffer) is root(buffer) for n in walk(s))
 
 
 def _channel(site: Site, plan: Plan, depth: int) -> Channel:
