@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,10 +61,10 @@ class Entry:
     simulated: bool = True
     threads: bool = True
 
-    def kernel(self, sizes: Mapping[str, Any]) -> Kernel:
-        """The tile-level kernel for these sizes, whichever style it is written in."""
+    def kernels(self, sizes: Mapping[str, Any]) -> tuple[Kernel, ...]:
+        """The tile-level kernels for these sizes in launch order, whichever style they are written in."""
         made = self.make(**sizes)
-        return made.tile if hasattr(made, "tile") else made.kernel
+        return made.tiles if hasattr(made, "tiles") else made.kernels
 
 
 def dtype(name: Any) -> Any:
@@ -89,28 +89,32 @@ def poisoned(shape: tuple[int, ...], name: Any) -> np.ndarray:
     return np.full(shape, wrong, np.float32).astype(kind)
 
 
-def arguments(kernel: Kernel, data: Data) -> tuple[list[Any], list[int]]:
-    """Fresh arguments in parameter order, and which of them are undefined before the kernel writes them."""
-    args, undefined = [], []
-    for at, parameter in enumerate(kernel.params):
-        if parameter.name in data.inputs:
-            value = data.inputs[parameter.name]
-            args.append(value.copy() if isinstance(value, np.ndarray) else value)
-            continue
-        wanted = data.outputs[parameter.name]
-        if wanted.initial is None:
-            undefined.append(at)
-            args.append(poisoned(wanted.truth.shape, parameter.dtype.name))
+def arguments(kernels: Sequence[Kernel], data: Data) -> dict[str, Any]:
+    """Fresh arguments by parameter name; a tensor that `data` does not know is a workspace."""
+    args = {}
+    for parameter in [p for kernel in kernels for p in kernel.params]:
+        name = parameter.name
+        if name in data.inputs:
+            value = data.inputs[name]
+            args[name] = value.copy() if isinstance(value, np.ndarray) else value
+        elif name in data.outputs and data.outputs[name].initial is not None:
+            args[name] = data.outputs[name].initial.astype(dtype(parameter.dtype.name))
         else:
-            args.append(wanted.initial.astype(dtype(parameter.dtype.name)))
-    return args, undefined
+            shape = data.outputs[name].truth.shape if name in data.outputs else tuple(map(int, parameter.shape))
+            args[name] = poisoned(shape, parameter.dtype.name)
+    return args
 
 
-def compare(kernel: Kernel, args: list[Any], data: Data, where: str) -> None:
+def undefined(kernel: Kernel, data: Data) -> list[int]:
+    """Parameters that hold nothing before the first kernel writes them."""
+    known = {*data.inputs, *(name for name, wanted in data.outputs.items() if wanted.initial is not None)}
+    return [at for at, parameter in enumerate(kernel.params) if parameter.name not in known]
+
+
+def compare(args: Mapping[str, Any], data: Data, where: str) -> None:
     """Every element of every output within its bound; no share of them may be off, and NaN never passes."""
-    names = [parameter.name for parameter in kernel.params]
     for name, wanted in data.outputs.items():
-        got = args[names.index(name)]
+        got = args[name]
         chosen = np.ones(wanted.truth.shape, bool) if wanted.where is None else wanted.where
         if np.isscalar(wanted.bound) and wanted.bound == 0:
             np.testing.assert_array_equal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.gallery import gemm
+from tests.gallery import attention, attention_masks, gemm
 
-FAMILIES = (gemm,)
+FAMILIES = (attention, attention_masks, gemm)
 ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]

@@ -16,21 +16,22 @@ from tileworkbench.target import Target
 pytest.importorskip("cuda.bindings", reason="NVRTC is not installed")
 
 
-def build(entry: Entry, target: str) -> bytes:
+def build(entry: Entry, target: str) -> list[bytes]:
     goal = Target.of(target)
 
     def verify(step: Step) -> None:
         check(step.after, target=goal)
 
-    kernel = run_passes(entry.kernel(entry.real or entry.small), goal, verify, fit_stages=target != "sm_90a")
-    return nvrtc.build(emit(kernel, goal)).code
+    kernels = entry.kernels(entry.real or entry.small)
+    lowered = [run_passes(kernel, goal, verify, fit_stages=target != "sm_90a") for kernel in kernels]
+    return [nvrtc.build(emit(kernel, goal)).code for kernel in lowered]
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_builds(entry: Entry, target: str) -> None:
     if not entry.hopper or target == "sm_90a":
-        assert build(entry, target)
+        assert all(build(entry, target))
         return
     with pytest.raises(TileError) as refused:
         build(entry, target)

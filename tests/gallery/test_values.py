@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.gallery.entry import Entry, arguments, compare
+from tests.gallery.entry import Entry, arguments, compare, undefined
 from tests.gallery.registry import ENTRIES
 from tileworkbench.codegen.emit import emit
 from tileworkbench.ir.check import check
@@ -26,10 +24,11 @@ def named(entry: Entry) -> str:
 
 @pytest.mark.parametrize("entry", SIMULATED, ids=named)
 def test_on_the_cpu_target(entry: Entry) -> None:
-    kernel, data = entry.kernel(entry.small), entry.data(**entry.small)
-    args, _ = arguments(kernel, data)
-    tile.run(kernel, args)
-    compare(kernel, args, data, "the CPU target")
+    kernels, data = entry.kernels(entry.small), entry.data(**entry.small)
+    args = arguments(kernels, data)
+    for kernel in kernels:
+        tile.run(kernel, [args[parameter.name] for parameter in kernel.params])
+    compare(args, data, "the CPU target")
 
 
 @pytest.mark.parametrize("entry", [entry for entry in SIMULATED if entry.threads], ids=named)
@@ -39,11 +38,15 @@ def test_on_the_thread_machine(entry: Entry) -> None:
     def verify(step: Step) -> None:
         check(step.after, target=goal)
 
-    kernel, data = run_passes(entry.kernel(entry.small), goal, verify), entry.data(**entry.small)
+    tiles, data = entry.kernels(entry.small), entry.data(**entry.small)
+    kernels = [run_passes(kernel, goal, verify) for kernel in tiles]
     for schedule in SCHEDULES:
-        args, undefined = arguments(kernel, data)
-        thread.run(kernel, args, schedule=schedule, target=goal, outputs=undefined)
-        compare(kernel, args, data, f"sm_90a, schedule {schedule}")
+        args = arguments(kernels, data)
+        for kernel in kernels:
+            made = undefined(kernel, data) if kernel is kernels[0] else []
+            ordered = [args[parameter.name] for parameter in kernel.params]
+            thread.run(kernel, ordered, schedule=schedule, target=goal, outputs=made)
+        compare(args, data, f"sm_90a, schedule {schedule}")
 
 
 @pytest.mark.gpu
@@ -51,17 +54,13 @@ def test_on_the_thread_machine(entry: Entry) -> None:
 def test_on_a_card(entry: Entry) -> None:
     if not HOPPER:
         pytest.skip("the gallery's builds for a card are those of capability 9.0")
-    goal = Target.of("sm_90a")
-    kernel, data = run_passes(entry.kernel(entry.small), goal), entry.data(**entry.small)
-    args, _ = arguments(kernel, data)
-    launch(kernel, goal, args)
-    compare(kernel, args, data, "the card")
-
-
-def launch(kernel: Any, goal: Target, args: list[Any]) -> None:
-    """Builds and launches; NumPy arrays go to the card and come back."""
     from tileworkbench.runtime import nvrtc
     from tileworkbench.runtime.launch import Launcher
 
-    source = emit(kernel, goal)
-    Launcher([(source, nvrtc.build(source))])(*args)
+    goal = Target.of("sm_90a")
+    kernels, data = [run_passes(kernel, goal) for kernel in entry.kernels(entry.small)], entry.data(**entry.small)
+    args = arguments(kernels, data)
+    for kernel in kernels:
+        source = emit(kernel, goal)
+        Launcher([(source, nvrtc.build(source))])(*[args[parameter.name] for parameter in kernel.params])
+    compare(args, data, "the card")
