@@ -45,7 +45,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Entry:
-    """`make(**sizes)` gives a PrimFunc or a JITKernel, `data(**sizes)` its arguments and what must come out.
+    """`make(**sizes)` gives a PrimFunc, a JITKernel or several that follow one another, `data(**sizes)` its arguments and what must come out.
 
     scripts: TileLang's example scripts whose algorithm it is. small: sizes for the simulators; real: sizes for builds.
     hopper: it uses what only sm_90a has, and other targets refuse it. simulated: False where an escape hatch keeps it
@@ -64,7 +64,8 @@ class Entry:
     def kernels(self, sizes: Mapping[str, Any]) -> tuple[Kernel, ...]:
         """The tile-level kernels for these sizes in launch order, whichever style they are written in."""
         made = self.make(**sizes)
-        return made.tiles if hasattr(made, "tiles") else made.kernels
+        parts = made if isinstance(made, tuple) else (made,)
+        return tuple(kernel for part in parts for kernel in getattr(part, "tiles", None) or part.kernels)
 
 
 def dtype(name: Any) -> Any:

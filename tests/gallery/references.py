@@ -29,8 +29,8 @@ def attend(
     The bound: weights are rounded to the type (they are at most 1, so its rounding unit each), the result once more; a
     score is wrong by at most the product's length times 2⁻²³ of its absolute terms, and so is its weight, relatively."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
-    scores = q @ np.swapaxes(k, -1, -2) * scale
-    error = q.shape[-1] * 2.0**-23 * (np.abs(q) @ np.swapaxes(np.abs(k), -1, -2)) * scale
+    scores = q @ flip(k) * scale
+    error = q.shape[-1] * 2.0**-23 * (np.abs(q) @ flip(np.abs(k))) * scale
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
     top = scores.max(-1, keepdims=True) if sink is None else np.maximum(scores.max(-1, keepdims=True), sink)
@@ -45,3 +45,54 @@ def attend(
     with np.errstate(divide="ignore"):
         lse = (np.log2(total) + top / np.log(2))[..., 0]
     return Attended(out, bound, weights, lse, (3 * slack[..., 0] + 2.0**-21 * (1 + np.abs(lse))))
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What a backward pass is given (lse, delta), and what it must find, each with its bound."""
+
+    lse: np.ndarray
+    delta: np.ndarray
+    dq: tuple[np.ndarray, np.ndarray]
+    dk: tuple[np.ndarray, np.ndarray]
+    dv: tuple[np.ndarray, np.ndarray]
+
+
+def backward(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    g: np.ndarray,
+    scale: float,
+    mask: Any = None,
+    sink: Any = None,
+    dtype: str = "float16",
+) -> Gradients:
+    """The gradients of `attend` for the gradient `g` of its result.
+
+    The bounds: weights and score gradients are rounded to the type before a product takes them; before that a weight is
+    wrong relatively by the error of its score and of lse, a score gradient by that and by its own product's error."""
+    found = attend(q, k, v, scale, mask, sink, dtype)
+    q, k, v, g = (x.astype(np.float64) for x in (q, k, v, g))
+    p = found.weights
+    length, unit = q.shape[-2], ROUNDING[dtype]
+    relative = q.shape[-1] * 2.0**-23 * (np.abs(q) @ flip(np.abs(k))) * scale + 2.0**-20
+    products, products_error = g @ flip(v), v.shape[-1] * 2.0**-23 * (np.abs(g) @ flip(np.abs(v)))
+    delta = (g * found.out).sum(-1)
+    ds = p * (products - delta[..., None]) * scale
+    terms = p * (np.abs(products) + np.abs(delta[..., None])) * scale
+    ds_error = p * products_error * scale + terms * (relative + 2.0**-21) + unit * np.abs(ds) + 2.0**-25
+    p_error = p * (relative + unit) + 2.0**-25
+    sums = length * 2.0**-23
+    return Gradients(
+        found.lse,
+        delta,
+        (ds @ k, (ds_error + sums * np.abs(ds)) @ np.abs(k)),
+        (flip(ds) @ q, flip(ds_error + sums * np.abs(ds)) @ np.abs(q)),
+        (flip(p) @ g, flip(p_error + sums * p) @ np.abs(g)),
+    )
+
+
+def flip(x: np.ndarray) -> np.ndarray:
+    """The last two axes exchanged."""
+    return np.swapaxes(x, -1, -2)
