@@ -18,8 +18,9 @@ ROW = T.GemmWarpPolicy.FullRow
 
 @tw.jit(out_idx=[3], target="cpu", pass_configs={"tl.enable_fast_math": True})
 def heads_first(
-    B: int, H: int, S: int, keys: int, D: int, causal: bool, BM: int = 64, BN: int = 64, stages: int = 1, threads: int = 128
-):
+    B: int, H: int, S: int, keys: int, D: int, causal: bool, BM: int = 64, BN: int = 64, stages: int = 1,
+    threads: int = 128,
+):  # fmt: skip
     """There may be more keys than queries: the queries are then the last rows."""
     scale, past = D**-0.5 * LOG2E, keys - S
 

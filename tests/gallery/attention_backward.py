@@ -200,7 +200,7 @@ def gradients_data(
 
 
 SMALL = {"B": 1, "H": 2, "S": 128, "D": 64}
-LARGE = {"B": 2, "H": 32, "S": 4096, "D": 128}
+LARGE = {"B": 1, "H": 16, "S": 2048, "D": 128}
 BACKWARD = "flash_attention/example_mha_bwd_bshd.py"
 GROUPED = ("flash_attention/example_gqa_bwd.py", "flash_attention/example_gqa_bwd_tma_reduce.py")
 ENTRIES = [

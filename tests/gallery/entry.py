@@ -45,7 +45,8 @@ class Data:
 
 @dataclass(frozen=True)
 class Entry:
-    """`make(**sizes)` gives a PrimFunc, a JITKernel or several that follow one another, `data(**sizes)` its arguments and what must come out.
+    """`make(**sizes)` gives a PrimFunc, a JITKernel or several that follow one another, `data(**sizes)` the arguments
+    and what must come out.
 
     scripts: TileLang's example scripts whose algorithm it is. small: sizes for the simulators; real: sizes for builds.
     hopper: it uses what only sm_90a has, and other targets refuse it. simulated: False where an escape hatch keeps it

@@ -22,7 +22,13 @@ class Attended:
 
 
 def attend(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, mask: Any = None, sink: Any = None, dtype: str = "float16"
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    scale: float,
+    mask: Any = None,
+    sink: Any = None,
+    dtype: str = "float16",
 ) -> Attended:
     """softmax(q kᵀ scale) v over the last two axes; `mask`: which keys a row sees; `sink`: a logit without a value.
 
@@ -41,7 +47,11 @@ def attend(
     out = weights @ v
     slack = error.max(-1, keepdims=True)  # of the largest score too
     unit = ROUNDING[dtype]
-    bound = (unit + 2 * slack) * (weights @ np.abs(v)) * 1.5 + unit * np.abs(out) + 2.0**-24 * np.abs(v).sum(-2, keepdims=True)
+    bound = (
+        (unit + 2 * slack) * (weights @ np.abs(v)) * 1.5
+        + unit * np.abs(out)
+        + 2.0**-24 * np.abs(v).sum(-2, keepdims=True)
+    )
     with np.errstate(divide="ignore"):
         lse = (np.log2(total) + top / np.log(2))[..., 0]
     return Attended(out, bound, weights, lse, (3 * slack[..., 0] + 2.0**-21 * (1 + np.abs(lse))))
