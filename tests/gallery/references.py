@@ -33,7 +33,7 @@ def attend(
     """softmax(q kᵀ scale) v over the last two axes; `mask`: which keys a row sees; `sink`: a logit without a value.
 
     The bound: weights are rounded to the type (they are at most 1, so its rounding unit each), the result once more; a
-    score is wrong by at most the product's length times 2⁻²³ of its absolute terms, and so is its weight, relatively."""
+    score is wrong by at most the product's length times 2⁻²³ of its absolute terms, and so is its weight."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     scores = q @ flip(k) * scale
     error = q.shape[-1] * 2.0**-23 * (np.abs(q) @ flip(np.abs(k))) * scale
