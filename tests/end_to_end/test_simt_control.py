@@ -146,3 +146,22 @@ def test_anyall() -> None:
     a[1, 3] = 1
     a[2] = 1
     everywhere(kernel, [a], np.repeat(np.array([0, 1, 2, 0])[:, None], 64, 1))
+
+
+def test_variables_without_a_value_start_at_zero() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 4), "int32"), B: T.Tensor((64, 2), "int32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            total = T.alloc_var("int32")
+            i = T.alloc_var("int32")
+            while i < 4:
+                seen = T.alloc_var("int32")
+                seen += 1
+                total += A[tx, i] * seen
+                i += 1
+            B[tx, 0] = total
+            B[tx, 1] = i
+
+    a = integers(9, (64, 4), "int32")
+    everywhere(kernel, [a], np.stack([(a * np.arange(1, 5)).sum(1), np.full(64, 4)], 1))

@@ -33,9 +33,13 @@ CASES = {
         "v = T.alloc_var('int32', init=3)\ny = v\nv = v + y\nv += 1\nv = 7\nI[v] = v",
         'v = T.alloc_var("int32")\nv = 3\ny = v\nv = v + y\nv = v + 1\nv = 7\nI[v] = v',
     ),
+    "variable declared in a loop": (
+        "for i in range(4):\n    v = T.alloc_var('int32')\n    v += i",
+        'v = T.alloc_var("int32")\nv = 0\nfor i in T.serial(4):\n    v = v + i',
+    ),
     "swap of variables": (
         "v = T.alloc_var('int32')\nw = T.alloc_var('int32', 5)\nv, w = w, v",
-        'v = T.alloc_var("int32")\nw = T.alloc_var("int32")\nw = 5\nvalue = w\nvalue_1 = v\nv = value\nw = value_1',
+        'v = T.alloc_var("int32")\nv = 0\nw = T.alloc_var("int32")\nw = 5\nvalue = w\nvalue_1 = v\nv = value\nw = value_1',
     ),
     "swap of names": ("a, (b, c) = n, (n + 1, 2)\na, b = b, a\nI[a] = b + c", "b = n + 1\nI[b] = n + 2"),
     "chained assignment": ("a = b = n * 3\nI[a] = b", "value = n * 3\nI[value] = value"),

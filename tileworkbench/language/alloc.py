@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast, const
 from ..ir.stmt import ZERO, Alloc, Store
 from .builder import require
 from .dtypes import as_dtype
@@ -50,18 +50,24 @@ def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
 
 
 def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:
-    """A mutable scalar of each thread: assigning its name stores, reading its name loads."""
+    """A mutable scalar of each thread: assigning its name stores, reading its name loads. Without an initial value it is
+    0 when the kernel begins; one declared in a loop is not set to 0 again."""
     if args and isinstance(args[-1], str):
         args = args[:-1]  # the scope may be given by position
     if len(args) > 1 or (args and init is not None):
         raise fault("T.alloc_var: too many arguments", "T.alloc_var(dtype, init)", "give one initial value")
-    made = _alloc("alloc_var", (1,), dtype, "var")
     value = args[0] if args else init
-    if value is not None:
-        if isinstance(value, Buffer) and value.space == "var":
-            value = Load(value, (ZERO,))
-        builder = require("T.alloc_var")
-        builder.emit(Store(made, (ZERO,), cast(as_expr(value, made.dtype), made.dtype), loc=builder.here))
+    builder = require("T.alloc_var")
+    if value is None:
+        with builder.before_loops():
+            made = _alloc("alloc_var", (1,), dtype, "var")
+            builder.emit(Store(made, (ZERO,), cast(const(0), made.dtype), loc=builder.here))
+        builder.define(made)
+        return made
+    made = _alloc("alloc_var", (1,), dtype, "var")
+    if isinstance(value, Buffer) and value.space == "var":
+        value = Load(value, (ZERO,))
+    builder.emit(Store(made, (ZERO,), cast(as_expr(value, made.dtype), made.dtype), loc=builder.here))
     return made
 
 

@@ -128,6 +128,19 @@ class Builder:
                     f"T.finalize_reducer({n.name}) before it",
                 )
 
+    @contextmanager
+    def before_loops(self) -> Iterator[None]:
+        """What is emitted comes before the outermost open loop of the kernel, so that it happens once."""
+        frames, at = self.frames, self._outermost_loop()
+        self.frames = frames[:at]
+        yield
+        self.frames = frames
+
+    def _outermost_loop(self) -> int:
+        parallel = next((i for i, f in enumerate(self.frames) if f.kind == "parallel"), len(self.frames))
+        loops = (i for i, f in enumerate(self.frames[:parallel]) if f.kind in ("for", "while"))
+        return len(self.frames) if parallel < len(self.frames) else next(loops, len(self.frames))
+
     def define(self, what: Var | Buffer) -> None:
         self.frame.defined.append(what)
 

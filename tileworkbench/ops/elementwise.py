@@ -270,7 +270,7 @@ def emit_vector(s: For, trips: int, ctx: Context) -> tuple[Stmt, ...]:
     scope = replace_scope(thread_scope(ctx), mapping={s.var: s.start + lane}, lane=lane, lanes=trips)
     body = emit_body(s.body, scope)
     ctx.facts = outer
-    return (For(lane, ZERO, const(trips), ONE, body, "vector", loc=s.loc),)
+    return (For(lane, ZERO, const(trips), ONE, body, "vector", (("ordered", True),), loc=s.loc),)
 
 
 def bind(body: Any, mapping: Mapping[Var, Value]) -> Any:

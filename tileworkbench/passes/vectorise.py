@@ -1,7 +1,7 @@
 """Merges the memory accesses of a vector loop's lanes into wide ones.
 
-The lanes of a parallel loop are independent, so its loads may all come first and its stores last. An access becomes
-wide when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate
+The lanes of a parallel loop are independent, so its loads may come first and its stores last, as far as the statements
+of one lane allow it (`lanes.py`). An access becomes wide when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate
 is the same for all lanes of one access."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..ir.planned import Role
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
 from .facts import inside_loop, kernel_facts
+from .lanes import Form, forms
 
 MAX_BYTES = 16
 
@@ -64,13 +65,19 @@ def _vector(loop: For, facts: Facts) -> tuple[Stmt, ...]:
     straight = all(isinstance(s, (LoadMem, StoreMem, Store)) for s in body)
     if not straight or lanes == 1 or not any(isinstance(s, (LoadMem, StoreMem)) for s in body):
         return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+    found = forms(body, loop.var, inside_loop(facts, loop), ordered=bool(loop.attr("ordered")))
+    if found is None:
+        return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
     inner = facts if guard is None else facts.assuming(guard)
-    loads = [_access(s, loop, lanes, inner) for s in body if isinstance(s, LoadMem)]
-    stores = [_access(s, loop, lanes, inner) for s in body if isinstance(s, StoreMem)]
-    middle = tuple(s for s in body if isinstance(s, Store))
-    compute = (replace(loop, kind="unroll", body=middle),) if middle else ()
-    made = (*[s for part in loads for s in part], *compute, *[s for part in stores for s in part])
+    made = tuple(s for form in found for s in _wide(form, loop, lanes, inner))
     return made if guard is None else (If(substitute(guard, {loop.var: ZERO}), made, loc=loop.loc),)
+
+
+def _wide(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+    loads = [s for access in form.loads for s in _access(access, loop, lanes, facts)]
+    stores = [s for access in form.stores for s in _access(access, loop, lanes, facts)]
+    compute = (replace(loop, kind="unroll", body=tuple(form.middle)),) if form.middle else ()
+    return (*loads, *compute, *stores)
 
 
 def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
