@@ -64,7 +64,8 @@ class Impl:
     engine: tma, lsu, tensor, alu, mufu. scope: thread, warp, warpgroup, role (who must execute it together).
     completion: none (done when it returns), group (commit/wait groups), bytes (a barrier counts transferred bytes).
     layouts: what each operand buffer must or would like to have, in order of preference. proxies: how each operand is
-    touched. scratch: shared bytes needed. cost: issue cycles, for ranking. facts: what must hold (host conditions)."""
+    touched. scratch: shared bytes needed. cost: issue cycles, for ranking. zeros: a tensor that may be read outside its
+    extents, where this implementation can give nothing but 0."""
 
     name: str
     engine: str
@@ -75,6 +76,7 @@ class Impl:
     scratch: int = 0
     cost: float = 0.0
     bytes: int = 0
+    zeros: Buffer | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -49,6 +49,13 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
     """What reads outside a tensor give: {buffer: value}; otherwise 0."""
     builder, given = _buffers("T.annotate_safe_value", values)
     made = {b: cast(as_expr(v, b.dtype), b.dtype) for b, v in given.items()}
+    varying = next((b for b, v in made.items() if not isinstance(v, Const)), None)
+    if varying is not None:
+        raise fault(
+            f"T.annotate_safe_value: the value of `{varying.name}` is known only at run time",
+            "it is a number",
+            "guard the reads with T.if_then_else",
+        )
     builder.attrs["safe_values"] = {**builder.attrs.get("safe_values", {}), **made}
 
 

@@ -68,6 +68,7 @@ class Context:
     repeats: bool = False  # inside a loop: what is emitted may run again
     block_threads: int = 0  # threads of the whole block
     own_reads: frozenset[Buffer] = frozenset()  # global tensors that the kernel reads as well as writes
+    outside: Mapping[Buffer, Expr] = field(default_factory=dict)  # what reads outside a tensor give, where not 0
     present: int = 0  # threads of this role that exist
 
     @property

@@ -148,7 +148,7 @@ def _load(e: Load, scope: Scope) -> Expr:
     at: Expr = scope.lane if scope.lane is not None else ZERO
     pred = ctx.inside(buffer, coords) if buffer.space == "global" else TRUE
     known = isinstance(pred, Const) and pred.value
-    when, fill = (None, None) if known else (pred, const(0, buffer.dtype))
+    when, fill = (None, None) if known else (pred, ctx.outside.get(buffer, const(0, buffer.dtype)))
     place = ctx.address(buffer, coords)
     scope.pre.append(LoadMem(run(staged, at), place, when, fill, cache_of(buffer, ctx), loc=e.loc))
     return Load(staged, (at,), loc=e.loc)

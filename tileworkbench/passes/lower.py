@@ -52,6 +52,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
             storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
             wide=wide_tensors(kernel), block_threads=kernel.launch_threads,
+            outside=kernel.attrs.get("safe_values", {}),
             present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import TargetError
 from ..ir.arith import Facts
+from ..ir.expr import Buffer, Const
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
 from ..ir.op import Choice, Op, Refusal
@@ -66,13 +67,32 @@ def allowed(choice: Choice, off: Mapping[str, str]) -> Choice:
     return Choice(left, (*choice.refused, *refused)) if refused and left else choice
 
 
+def defined_outside(op: Op, choice: Choice, values: Mapping[Buffer, Const]) -> Choice:
+    """The choice without the implementations that give 0 where the kernel wants another value; TargetError when no
+    other one is left."""
+    wrong = [i for i in choice.impls if i.zeros is not None and getattr(values.get(i.zeros), "value", 0) != 0]
+    if not wrong:
+        return choice
+    refused = tuple(Refusal(i.name, f"outside of `{i.zeros.name}` it reads 0") for i in wrong if i.zeros is not None)
+    left = tuple(i for i in choice.impls if i not in wrong)
+    if not left:
+        raise TargetError(
+            f"T.{op.name} by {wrong[0].name} may leave a tensor whose safe value is not 0",
+            rule="the copy engine reads 0 there",
+            fix="use T.copy without asking for an instruction, or keep the copy inside the tensor",
+            loc=op.loc,
+        )
+    return Choice(left, (*choice.refused, *refused))
+
+
 def select(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with `attrs["choices"]`: op → ranked implementations and refusals."""
     warps = -(-kernel.threads // target.arch.warp_size)
     facts = kernel_facts(kernel, target)
     off = dict(kernel.attrs.get("without", ()))
+    outside = kernel.attrs.get("safe_values", {})
     choices: dict[Op, Choice] = {
-        op: allowed(op.impls(known, target, width), off)
+        op: allowed(defined_outside(op, op.impls(known, target, width), outside), off)
         for op, known, width in ops_with_facts(kernel.body, facts, warps, target.arch.warp_size)
     }
     made = agree(tuple(choices), choices, kernel.attrs.get("layouts", {}))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from ...errors import InternalError
 from ...ir.arith import Facts
-from ...ir.expr import as_expr
 from ...ir.instr import Bar, BarExpect, BulkLoad, BulkStore, CommitGroup, WaitGroup
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import Region, Stmt
 from ...layout import SharedLayout
 from ...target import Target
 from ..context import Context, global_offset
-from .pairs import engine_refusal, extent, walked
+from .pairs import engine_refusal, extent, stays_inside, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -63,12 +62,8 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
         return f"its place in `{far.buffer.name}` is not surely a multiple of {UNIT} B"
     if not facts.divides(run, global_offset(near.buffer, near.starts)):
         return f"its place in `{near.buffer.name}` is not surely a multiple of {UNIT} B"
-    for region in (far, near):
-        for start, length, whole in zip(region.starts, region.extents, region.buffer.shape, strict=True):
-            first, last = as_expr(start) >= 0, as_expr(start) + length <= whole
-            if facts.prove(first) is not True or facts.prove(last) is not True:
-                return f"it may leave `{region.buffer.name}`"
-    return ""
+    leaves = next((region for region in (far, near) if not stays_inside(region, facts)), None)
+    return f"it may leave `{leaves.buffer.name}`" if leaves is not None else ""
 
 
 def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:

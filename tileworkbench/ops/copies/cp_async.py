@@ -12,7 +12,7 @@ from ...ir.stmt import ONE, ZERO, For, If, Stmt
 from ...layout import loop_layout
 from ...target import Target
 from ..context import Context, global_offset
-from .pairs import at, extent, walked
+from .pairs import at, extent, stays_inside, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -35,9 +35,9 @@ def cp_async_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     for nbytes in (16, 8, 4):
         run = nbytes // src.dtype.bytes
         if run and isinstance(inner, int) and inner % run == 0 and _aligned(op, run, facts):
-            return Impl(
-                f"cp.async {nbytes} B", "lsu", "thread", "group", cost=20.0, detail={"bytes": nbytes, "run": run}
-            )
+            zeros = None if stays_inside(op.src, facts) else src
+            detail = {"bytes": nbytes, "run": run}
+            return Impl(f"cp.async {nbytes} B", "lsu", "thread", "group", cost=20.0, zeros=zeros, detail=detail)
     return Refusal(name, f"rows of `{src.name}` are not known to start at a multiple of 4 bytes")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ShapeError
-from ...ir.expr import Const, Expr, Load, Var, cast
+from ...ir.arith import Facts
+from ...ir.expr import Const, Expr, Load, Var, as_expr, cast
 from ...ir.region import root
 from ...ir.stmt import Region, Store
 from ...target import Target
@@ -39,6 +40,15 @@ def at(region: Region, loop_vars: tuple[Var, ...]) -> tuple[Expr, ...]:
     for var, d in zip(loop_vars, walked(region), strict=False):
         indices[d] = indices[d] + var
     return tuple(indices)
+
+
+def stays_inside(region: Region, facts: Facts) -> bool:
+    """True when the region surely lies in its buffer."""
+    for start, length, whole in zip(region.starts, region.extents, region.buffer.shape, strict=True):
+        first, last = as_expr(start) >= 0, as_expr(start) + length <= whole
+        if facts.prove(first) is not True or facts.prove(last) is not True:
+            return False
+    return True
 
 
 def engine_refusal(op: Copy, target: Target, feature: str, what: str) -> str:

@@ -19,7 +19,7 @@ from ...layout import SharedLayout, SwizzledLayout
 from ...layout.tma import TmaBox, TmaBoxes, swizzle_span, tma_boxes
 from ...target import Target
 from ..context import Context, row_major_strides
-from .pairs import engine_refusal, extent, is_whole, walked
+from .pairs import engine_refusal, extent, is_whole, stays_inside, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -49,6 +49,7 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
         proxies={near.buffer: "async"},
         cost=5.0,
         bytes=math.prod(shape) * near.buffer.dtype.bytes,
+        zeros=far.buffer if load and not stays_inside(far, facts) else None,
         detail={"load": load},
     )
 
