@@ -42,11 +42,11 @@ def test_a_parallel_loop_updates_a_tensor_twice():
 
 def test_a_place_worked_out_in_the_same_iteration():
     @T.prim_func
-    def kernel(A: T.Tensor((256,), "float32"), I: T.Tensor((256,), "int32"), B: T.Tensor((256,), "float32")):
+    def kernel(A: T.Tensor((256,), "float32"), P: T.Tensor((256,), "int32"), B: T.Tensor((256,), "float32")):
         with T.Kernel(1, threads=64):
             at = T.alloc_fragment((256,), "int32")
             for i in T.Parallel(256):
-                at[i] = 255 - I[i]
+                at[i] = 255 - P[i]
                 B[i] = A[at[i]]
 
     a, i = integers(3, (256,)), np.random.default_rng(4).permutation(256).astype(np.int32)
@@ -55,12 +55,12 @@ def test_a_place_worked_out_in_the_same_iteration():
 
 def test_a_private_place_worked_out_for_each_lane():
     @T.prim_func
-    def kernel(A: T.Tensor((256,), "float32"), I: T.Tensor((256,), "int32"), B: T.Tensor((256,), "float32")):
+    def kernel(A: T.Tensor((256,), "float32"), P: T.Tensor((256,), "int32"), B: T.Tensor((256,), "float32")):
         with T.Kernel(1, threads=64):
             tx = T.get_thread_binding()
             at = T.alloc_local((1,), "int32")
             for v in T.vectorized(4):
-                at[0] = I[tx * 4 + v]
+                at[0] = P[tx * 4 + v]
                 B[at[0]] = A[tx * 4 + v]
 
     a, i = integers(5, (256,)), np.random.default_rng(6).permutation(256).astype(np.int32)
