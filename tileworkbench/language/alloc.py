@@ -50,8 +50,8 @@ def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
 
 
 def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:
-    """A mutable scalar of each thread: assigning its name stores, reading its name loads. Without an initial value it is
-    0 when the kernel begins; one declared in a loop is not set to 0 again."""
+    """A mutable scalar of each thread: assigning its name stores, reading its name loads. Without an initial value it
+    is 0 when the kernel begins; one declared in a loop is not set to 0 again."""
     if args and isinstance(args[-1], str):
         args = args[:-1]  # the scope may be given by position
     if len(args) > 1 or (args and init is not None):

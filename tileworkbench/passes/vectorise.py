@@ -1,8 +1,8 @@
 """Merges the memory accesses of a vector loop's lanes into wide ones.
 
 The lanes of a parallel loop are independent, so its loads may come first and its stores last, as far as the statements
-of one lane allow it (`lanes.py`). An access becomes wide when its addresses are consecutive over the lanes, its first address is a multiple of the width, and its predicate
-is the same for all lanes of one access."""
+of one lane allow it (`lanes.py`). An access becomes wide when its addresses are consecutive over the lanes, its first
+address is a multiple of the width, and its predicate is the same for all lanes of one access."""
 
 from __future__ import annotations
 
