@@ -38,9 +38,9 @@ CASES = {
         'v = T.alloc_var("int32")\nv = 0\nfor i in T.serial(4):\n    v = v + i',
     ),
     "swap of variables": (
-        "v = T.alloc_var('int32')\nw = T.alloc_var('int32', 5)\nv, w = w, v",
-        'v = T.alloc_var("int32")\nv = 0\nw = T.alloc_var("int32")\nw = 5\n'
-        "value = w\nvalue_1 = v\nv = value\nw = value_1",
+        "v = T.alloc_var('int8', 3)\nw = T.alloc_var('int8', 5)\nv, w = w, v",
+        """v = T.alloc_var("int8")\nv = 3\nw = T.alloc_var("int8")
+w = 5\nvalue = w\nvalue_1 = v\nv = value\nw = value_1""",
     ),
     "swap of names": ("a, (b, c) = n, (n + 1, 2)\na, b = b, a\nI[a] = b + c", "b = n + 1\nI[b] = n + 2"),
     "chained assignment": ("a = b = n * 3\nI[a] = b", "value = n * 3\nI[value] = value"),

@@ -77,16 +77,17 @@ def _kept(body: tuple[Stmt, ...], lane: Var) -> set[Buffer]:
 def _apart(body: tuple[Stmt, ...], lane: Var, facts: Facts) -> bool:
     """No lane touches what another one stores, except by one store that all of them do in order."""
     places: dict[Buffer, list[Expr]] = {}
-    stored: dict[Buffer, int] = {}
+    stored: set[Buffer] = set()
     for s in body:
         if isinstance(s, LoadMem):
             places.setdefault(s.src.buffer, []).append(facts.simplify(s.src.offset))
         elif isinstance(s, StoreMem):
             places.setdefault(s.dst.buffer, []).append(facts.simplify(s.dst.offset))
-            stored[s.dst.buffer] = stored.get(s.dst.buffer, 0) + 1
-    for buffer, count in stored.items():
-        first, *others = places[buffer]
-        if others or count > 1:
-            if not coefficient(first, lane) or not all(same(first, other) for other in others):
-                return False
-    return True
+            stored.add(s.dst.buffer)
+    return all(_one_place(places[buffer], lane) for buffer in stored)
+
+
+def _one_place(offsets: list[Expr], lane: Var) -> bool:
+    """One access alone, or several at the same place, which differs from lane to lane."""
+    first, *others = offsets
+    return not others or (bool(coefficient(first, lane)) and all(same(first, other) for other in others))
