@@ -93,7 +93,7 @@ IN_BODY = [
     ("in", "I[0] = 1 if «n in (1, 2)» else 0", "language", "known only at run time"),
     ("unknown name", "«T.gem»(A, A, A)", "language", "did you mean `gemm`?"),
     ("needs", "«T.alloc_tmem»((64, 64), 'float32')", "target", "Blackwell tensor memory"),
-    ("fp4", "s = «T.alloc_shared((4,), T.float4_e2m1fn)»", "target", "no storage here yet"),
+    ("fp6", "s = «T.alloc_shared((4,), T.float6_e2m3fn)»", "target", "no storage here yet"),
     ("keyword", "«T.copy(A, A, disable_tme=True)»", "language", "did you mean `disable_tma`?"),
     ("missing argument", "«T.copy(A)»", "language", "the signature is T.copy(src, dst, *"),
     ("gemm element", "«T.gemm(A[0, 0], A, A)»", "language", "A is one element of `A`"),

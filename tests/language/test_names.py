@@ -151,6 +151,6 @@ def test_dtypes_are_their_names():
     assert "".join(c for c in T.int8 if c.isdigit()) == "8" and f"{T.float16}" == "float16" and {T.int8: 1}["int8"] == 1
     assert T.int4 == "int4" and T.int4 != T.int8 and T.int4.bits == 4
     with pytest.raises(TargetError, match="narrower than a byte"):
-        T.Tensor((4,), T.int4)
+        T.Tensor((4,), T.int2)
     with pytest.raises(TargetError, match="narrower than a byte"):
-        T.Tensor((4,), "float4_e2m1fn")
+        T.Tensor((4,), "float6_e3m2fn")

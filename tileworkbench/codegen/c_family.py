@@ -20,6 +20,7 @@ from ..ir.stmt import Alloc, Stmt
 from ..target.target import Target
 from .access import tensor_access
 from .c_expr import PRIMARY, UNARY, ExprPrinter, Text
+from .c_packed import place
 from .dialect import Dialect
 from .names import Names, comment, mangle
 from .scalar import ctype
@@ -147,6 +148,8 @@ class Printer(ExprPrinter, Dialect):
 
     def pointer(self, a: Addr) -> str:
         """C pointer to a place in global or shared memory."""
+        if a.buffer.space == "global" and a.buffer.dtype.is_packed:
+            return place(self, a)
         name = self._pointed(a)
         return name if isinstance(a.offset, Const) and a.offset.value == 0 else f"{name} + {self.expr(a.offset, 12)}"
 

@@ -58,6 +58,27 @@ template <class T, class S> {D} T tw_saturate(S x, T low, T high) {{
 }}""",
         ("tw_bits_of_float",),
     ),
+    "tw_to_int4": Function(f"{D} signed char tw_to_int4(int x) {{ return (signed char)(((x & 15) ^ 8) - 8); }}"),
+    "tw_to_uint4": Function(f"{D} unsigned char tw_to_uint4(int x) {{ return (unsigned char)(x & 15); }}"),
+    "tw_e2m1_to_float": Function(
+        f"""\
+{D} float tw_e2m1_to_float(unsigned char x) {{
+  const unsigned code = x & 7u, a = code < 2u ? code * 0x3f000000u : (code << 22) + 0x3f000000u;
+  return tw_float_of_bits((unsigned)(x & 8) << 28 | a);
+}}""",
+        ("tw_float_of_bits",),
+    ),
+    # Nearest even, saturating: the code has no infinity and no NaN (a NaN gives a zero, as in ml_dtypes).
+    "tw_float_to_e2m1": Function(
+        f"""\
+{D} unsigned char tw_float_to_e2m1(float x) {{
+  const unsigned u = tw_bits_of_float(x), a = u & 0x7fffffffu, sign = u >> 28 & 8u;
+  if (a > 0x7f800000u) return (unsigned char)(sign ^ 8u);
+  if (a < 0x3f800000u) return (unsigned char)(sign | ((a > 0x3e800000u) + (a >= 0x3f400000u)));
+  return (unsigned char)(sign | (a >= 0x40c00000u ? 7u : ((a + 0x1fffffu + (a >> 22 & 1u)) >> 22) - 0xfcu));
+}}""",
+        ("tw_bits_of_float",),
+    ),
     "tw_fp8_of_float": Function(
         f"""\
 template <int mantissa, int bias, int top, int over, bool fnuz>

@@ -11,7 +11,7 @@ from ..ir.instr import Addr, CallExtern, CopyAsync, Elect, Instr, LoadMem, Mma, 
 from ..ir.node import Node, walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
-from . import foreign
+from . import c_packed, foreign
 from .c_family import Printer
 from .dialect import Row
 from .names import comment
@@ -173,11 +173,7 @@ def _elect(p: Printer, s: Elect) -> None:
 
 
 def _load(p: Printer, s: LoadMem) -> None:
-    size = piece(s.dst.count, s.dst.buffer.dtype, p.widest(s.src.buffer))
-    if s.dst.count == 1 and not s.cache:
-        text = f"{p.reg(s.dst)} = {p.element(s.src)};"
-    else:
-        text = f"{p.use(p.load_function(s, size))}({p.regs(s.dst)}, {p.pointer(s.src)});"
+    text = c_packed.load(p, s) if c_packed.is_packed(s.src) else _load_text(p, s)
     if s.pred is None or s.fill is None:
         p.guarded(s.pred, text)
         return
@@ -185,6 +181,13 @@ def _load(p: Printer, s: LoadMem) -> None:
         p.line(text)
     with p.writer.more():
         fill(p, s)
+
+
+def _load_text(p: Printer, s: LoadMem) -> str:
+    size = piece(s.dst.count, s.dst.buffer.dtype, p.widest(s.src.buffer))
+    if s.dst.count == 1 and not s.cache:
+        return f"{p.reg(s.dst)} = {p.element(s.src)};"
+    return f"{p.use(p.load_function(s, size))}({p.regs(s.dst)}, {p.pointer(s.src)});"
 
 
 def fill(p: Printer, s: LoadMem) -> None:
@@ -204,6 +207,9 @@ def _at(p: Printer, r: Reg, i: str) -> str:
 
 
 def _store_memory(p: Printer, s: StoreMem) -> None:
+    if c_packed.is_packed(s.dst):
+        p.guarded(s.pred, c_packed.store(p, s))
+        return
     size = piece(s.src.count, s.src.buffer.dtype, p.widest(s.dst.buffer))
     if s.src.count == 1 and not s.cache:
         p.guarded(s.pred, f"{p.element(s.dst)} = {p.reg(s.src)};")

@@ -34,7 +34,7 @@ def _to_soft(p: User, text: str, a: DType, to: DType, saturate: bool) -> str:
         return f"{p.use('tw_double_to_half')}({text})"
     if is_soft(a):
         text = f"{p.use(f'tw_{SOFT[a.name]}_to_float')}({text})"
-    elif a.name == "float64" and to.name in _FP8:  # rounding twice would differ; round to odd in between does not
+    elif a.name == "float64" and to.bits <= 8:  # rounding twice would differ; round to odd in between does not
         text = f"{p.use('tw_double_to_odd_float')}({text})"
     elif a.name not in ("float32", "tfloat32"):
         text = f"(float)({text})"
@@ -49,6 +49,8 @@ def _plain(p: User, text: str, to: DType, saturate: bool) -> str:
         return (
             f"{p.use('tw_saturate')}<{ctype(to)}>({text}, {_limit(to, to.min_value())}, {_limit(to, to.max_value())})"
         )
+    if to.is_packed:
+        return f"{p.use(f'tw_to_{to.name}')}((int)({text}))"
     return f"({ctype(to)})({text})" if not text.replace("_", "").isalnum() else f"({ctype(to)}){text}"
 
 

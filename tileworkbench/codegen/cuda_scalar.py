@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..target.target import Target
+from .c_packed import FUNCTIONS as PACKED
 from .c_scalar import SHARED_FUNCTIONS, D, fp8_functions, math_rows
 from .functions import Function
 
@@ -30,6 +31,7 @@ _FUNCTIONS = {
     "tw_float_to_bf16": _asm(
         "unsigned short tw_float_to_bf16(float x)", "unsigned short", "cvt.rn.bf16.f32 %0, %1;", "h", '"f"(x)'
     ),
+    "tw_atomic_flip": Function(f"{D} void tw_atomic_flip(unsigned* p, unsigned bits) {{ atomicXor(p, bits); }}"),
     "tw_double_to_odd_float": Function(f"""\
 {D} float tw_double_to_odd_float(double x) {{
   const float y = __double2float_rz(x);
@@ -85,7 +87,7 @@ _BF16_IN_SOFTWARE = Function(f"""\
 
 def functions(target: Target) -> dict[str, Function]:
     """Scalar functions for a target, in hardware where it has them."""
-    found = {**SHARED_FUNCTIONS, **fp8_functions(), **_FUNCTIONS, **_NATIVE}
+    found = {**SHARED_FUNCTIONS, **PACKED, **fp8_functions(), **_FUNCTIONS, **_NATIVE}
     if target.has("fp8_cvt"):
         found |= _fp8_in_hardware()
     if not target.has("bf16_mma"):  # the conversion came with the matrix instructions of sm_80

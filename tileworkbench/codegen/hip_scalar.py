@@ -3,6 +3,7 @@ mathematics library (its bitcode is linked by hiprtc; a check by clang alone lea
 
 from __future__ import annotations
 
+from .c_packed import FUNCTIONS as PACKED
 from .c_scalar import SHARED_FUNCTIONS, D, fp8_functions
 from .functions import Function
 
@@ -20,6 +21,10 @@ def _bits(to: str, back: str, kind: str, word: str) -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = {
     **SHARED_FUNCTIONS,
+    **PACKED,
+    "tw_atomic_flip": Function(
+        f"{D} void tw_atomic_flip(unsigned* p, unsigned bits) {{ __atomic_fetch_xor(p, bits, __ATOMIC_RELAXED); }}"
+    ),
     **fp8_functions(),
     **_bits("float", "unsigned", "float", "unsigned"),
     **_bits("double", "unsigned long long", "double", "unsigned long long"),

@@ -16,7 +16,7 @@ _SUFFIX = {"int64": "ll", "uint32": "u", "uint64": "ull"}
 def bits_of(value: float, dtype: DType) -> int:
     """The storage bits of a float of at most 16 bits."""
     data = np.array([value]).astype(dtype.numpy)
-    return int(data.view(np.uint8 if dtype.bits == 8 else np.uint16)[0])
+    return int(data.view(np.uint8 if dtype.bits <= 8 else np.uint16)[0])
 
 
 def literal(c: Const) -> str:

@@ -12,13 +12,14 @@ CTYPE = {
     "float16": "unsigned short", "bfloat16": "unsigned short", "float32": "float", "tfloat32": "float",
     "float64": "double", "float8_e4m3fn": "unsigned char", "float8_e5m2": "unsigned char",
     "float8_e4m3fnuz": "unsigned char", "float8_e5m2fnuz": "unsigned char", "float8_e8m0fnu": "unsigned char",
-    "handle": "unsigned long long",
+    "float4_e2m1fn": "unsigned char", "int4": "signed char", "uint4": "unsigned char", "handle": "unsigned long long",
 }  # fmt: skip
 
 # Types held as bits, and how the conversion functions call them: tw_half_to_float, tw_float_to_half, …
 SOFT = {
     "float16": "half", "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
     "float8_e4m3fnuz": "e4m3fnuz", "float8_e5m2fnuz": "e5m2fnuz", "float8_e8m0fnu": "e8m0",
+    "float4_e2m1fn": "e2m1",
 }  # fmt: skip
 # Types whose sign is one bit that may be flipped (the FNUZ encodings have a NaN where negative zero would be).
 SIGN_BIT = {"float16": 0x8000, "bfloat16": 0x8000, "float8_e4m3fn": 0x80, "float8_e5m2": 0x80}

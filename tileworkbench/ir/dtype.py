@@ -27,23 +27,29 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Storage bytes of one element (sub-byte types count a whole byte here)."""
+        """Storage bytes of one element in registers and shared memory. Types narrower than a byte take a whole one
+        there; only in global memory of a device are they packed."""
         return max(1, self.bits // 8)
 
     @property
+    def is_packed(self) -> bool:
+        """Several elements share a byte of a device's global memory, the first in its lowest bits."""
+        return self.bits < 8
+
+    @property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype that holds one element (ml_dtypes for bf16 and fp8)."""
+        """The NumPy dtype that holds one element (ml_dtypes for bf16, fp8 and what is narrower than a byte)."""
         return _NUMPY[self.name]
 
     def min_value(self) -> int | float:
         if self.kind == "bool":
             return 0
-        return int(np.iinfo(self.numpy).min) if self.is_int else float(ml_dtypes.finfo(self.numpy).min)
+        return int(ml_dtypes.iinfo(self.numpy).min) if self.is_int else float(ml_dtypes.finfo(self.numpy).min)
 
     def max_value(self) -> int | float:
         if self.kind == "bool":
             return 1
-        return int(np.iinfo(self.numpy).max) if self.is_int else float(ml_dtypes.finfo(self.numpy).max)
+        return int(ml_dtypes.iinfo(self.numpy).max) if self.is_int else float(ml_dtypes.finfo(self.numpy).max)
 
     def __str__(self) -> str:
         return self.name
@@ -69,6 +75,9 @@ _ROWS: tuple[tuple[str, str, int, Any], ...] = (
     ("float8_e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz),
     ("float8_e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz),
     ("float8_e8m0fnu", "float", 8, ml_dtypes.float8_e8m0fnu),
+    ("float4_e2m1fn", "float", 4, ml_dtypes.float4_e2m1fn),
+    ("int4", "int", 4, ml_dtypes.int4),
+    ("uint4", "uint", 4, ml_dtypes.uint4),
     ("handle", "handle", 64, np.uint64),
 )
 _NUMPY: dict[str, np.dtype] = {name: np.dtype(container) for name, _, _, container in _ROWS}

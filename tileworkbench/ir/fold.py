@@ -83,11 +83,13 @@ def promote(a: DType, b: DType) -> DType:
 
 def operands(a: Value, b: Value) -> tuple[Expr, Expr, DType]:
     """Both operands brought to their common type."""
-    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype and not a.dtype.is_packed:
         return a, b, a.dtype
     x = as_expr(a, b.dtype if isinstance(b, Expr) else None)
     y = as_expr(b, x.dtype)
     to = promote(x.dtype, y.dtype)
+    if to.is_packed:  # storage alone: there is no arithmetic in fewer bits than a byte has
+        to = FLOAT32 if to.is_float else INT32
     return cast(x, to), cast(y, to), to
 
 
@@ -97,6 +99,8 @@ def cast(a: Expr, to: DType, saturate: bool = False) -> Expr:
         return a
     if isinstance(a, Const) and not (to.is_int and isinstance(a.value, float) and not math.isfinite(a.value)):
         return const(int(a.value) if to.is_int else a.value, to)
+    if to.is_int and to.is_packed and a.dtype.is_float:
+        a = Cast(a, dtype=INT32, saturate=saturate, loc=a.loc)
     return Cast(a, dtype=to, saturate=saturate, loc=a.loc)
 
 

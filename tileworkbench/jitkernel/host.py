@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import LaunchError
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
-from ..runtime import arrays
+from ..runtime import arrays, packing
+from ..runtime.dtypes import CONTAINERS
 from ..simulate.tile import run
 from .outputs import workspaces
 
@@ -22,6 +23,7 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Runs the kernel by the tile machine; None, the one output, or a list. LaunchError as the launcher's."""
     values = by_name(kernel, args, named)
     library = "numpy"
+    packed: list[tuple[np.ndarray, np.ndarray]] = []  # (the caller's bytes, their elements)
     ready: list[Any] = []
     missing = []
     for place, param in enumerate(kernel.params):
@@ -33,11 +35,17 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         else:
             view, owner = as_numpy(param, values[param.name])
             library = "torch" if owner == "torch" else library
+            if param.dtype.is_packed and view.dtype != param.dtype.numpy:
+                packed.append((view, packing.unpack(view, param.dtype.name)))
+                view = packed[-1][1]
             ready.append(view)
     try:
         result = run(kernel, ready)
     except LaunchError as error:
         raise error.at(kernel.loc) from None
+    for pairs, elements in packed:
+        if pairs.flags.writeable:
+            pairs[...] = packing.pack(elements).view(pairs.dtype)
     made = dict(zip(kernel.outputs, result.outputs, strict=True)) if kernel.outputs else {}
     returned = [from_numpy(made[place], library) for place in kernel.outputs if place in missing]
     return None if not returned else returned[0] if len(returned) == 1 else returned
@@ -111,6 +119,8 @@ def torch_view(tensor: Any) -> np.ndarray:
     name = str(tensor.dtype).removeprefix("torch.")
     if name == "bfloat16":
         return np.asarray(tensor.view(torch.uint16).numpy()).view(arrays.numpy_dtype(name))
+    if name == "float4_e2m1fn_x2":
+        return np.asarray(tensor.view(torch.uint8).numpy())
     if name.startswith("float8"):
         return np.asarray(tensor.view(torch.uint8).numpy()).view(arrays.numpy_dtype(name))
     return np.asarray(tensor.numpy())
@@ -123,6 +133,8 @@ def from_numpy(array: np.ndarray, library: str) -> Any:
     import torch
 
     name = array.dtype.name
+    if name in CONTAINERS:
+        return torch.from_numpy(packing.pack(array)).view(getattr(torch, CONTAINERS[name][0]))
     if name == "bfloat16" or name.startswith("float8"):
         return torch.from_numpy(array.view(FLOATS_OF_INTS[array.itemsize])).view(getattr(torch, name))
     return torch.from_numpy(array)

@@ -128,8 +128,12 @@ def reinterpret(value: Any, dtype: Any) -> Expr:
     if isinstance(value, str) or hasattr(value, "__dtype__"):
         value, dtype = dtype, value  # the older order
     x, of = scalar(value, "T.reinterpret"), as_dtype(dtype)
-    if x.dtype.bits != of.bits:
-        raise ShapeError(f"T.reinterpret of {x.dtype} as {of}", rule="both types have the same width", fix="use T.cast")
+    if x.dtype.bits != of.bits or of.is_packed:
+        raise ShapeError(
+            f"T.reinterpret of {x.dtype} as {of}",
+            rule="both types have the same width, of at least a byte",
+            fix="use T.cast",
+        )
     return x if x.dtype is of else Bitcast(x, dtype=of)
 
 

@@ -23,6 +23,11 @@ def _atomic(
     order = memory_order or "relaxed"
     if order not in ORDERS:
         raise fault(f"{what}: memory_order={memory_order!r}", f"orders are {', '.join(ORDERS)}", "")
+    target = dst.buffer if isinstance(dst, Load | Region) else dst
+    if isinstance(target, Buffer) and target.dtype.is_packed:
+        raise fault(
+            f"{what} on `{target.name}`, {target.dtype}", "atomics take elements of at least a byte", "use int32"
+        )
     if isinstance(value, Buffer) and value.space == "var":
         value = element(value)
     if isinstance(value, Buffer | Region) or not isinstance(dst, Load):

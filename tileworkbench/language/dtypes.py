@@ -17,15 +17,13 @@ _UNBUILT = {
     "uint1": 1,
     "int2": 2,
     "uint2": 2,
-    "int4": 4,
-    "uint4": 4,
-    "float4_e2m1fn": 4,
     "float4_e2m1_unpacked": 8,
     "float6_e2m3fn": 6,
     "float6_e3m2fn": 6,
     "float8_e3m4": 8,
     "float8_e4m3b11fnuz": 8,
 }
+_IN_TORCH = {"tfloat32": "float32", "float4_e2m1fn": "float4_e2m1fn_x2", "int4": "int8", "uint4": "uint8"}
 
 
 class dtype(str):
@@ -58,10 +56,10 @@ class dtype(str):
         return 1
 
     def as_torch(self) -> Any:
-        """The torch dtype of this name (imports torch)."""
+        """The torch dtype that holds this one (imports torch): of packed types that of the pairs or bytes."""
         import torch
 
-        return getattr(torch, self.name)
+        return getattr(torch, _IN_TORCH.get(self.name, self.name))
 
     def __call__(self, value: Any) -> Expr:
         """`value` cast to this type."""

@@ -243,6 +243,12 @@ def view(src: Buffer, shape: Any = None, dtype: Any = None) -> Buffer:
         raise fault("T.view of something else than a tile", "views are made of whole buffers", "name the buffer")
     to = as_dtype(dtype) if dtype is not None else src.dtype
     extents = as_shape(shape, "T.view") if shape is not None else src.shape
+    if to is not src.dtype and (to.is_packed or src.dtype.is_packed):
+        raise fault(
+            f"T.view of `{src.name}`, {src.dtype}, as {to}",
+            "elements narrower than a byte have one layout in global memory and another in shared memory",
+            "declare the tensor as int8 and take the elements apart",
+        )
     bits = [_bits(s, d) for s, d in ((src.shape, src.dtype), (extents, to))]
     if None not in bits and bits[0] != bits[1]:
         raise ShapeError(

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codegen.source import ScalarParam, TensorParam
 from ..errors import LaunchError
-from . import arrays
+from . import arrays, packing
 from .arrays import Array
 
 Param = TensorParam | ScalarParam
@@ -69,7 +69,7 @@ def _sorted(params: Sequence[Param], values: Mapping[str, Any], missing: tuple[i
 
 def _read(param: TensorParam, value: Any) -> Array:
     try:
-        return arrays.read(value)
+        return packing.logical(arrays.read(value), param.dtype)
     except LaunchError as error:
         raise LaunchError(f"{param.name}: {error.found}", rule=error.rule, fix=error.fix, loc=param.loc) from None
 

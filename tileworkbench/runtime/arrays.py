@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ..errors import LaunchError, MissingDependency
+from .dtypes import CONTAINERS, is_packed, stored_shape
 
 CPU = -1
 
@@ -64,7 +65,9 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def empty(library: str, device: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """A new uninitialised array of a library, on a device."""
+    """A new uninitialised array of a library, on a device; of packed elements by bytes where the library has none."""
+    if is_packed(dtype) and library != "numpy":
+        shape, dtype = stored_shape(shape, dtype), CONTAINERS[dtype][0 if library == "torch" else 1]
     if library == "torch":
         torch = sys.modules["torch"]
         place = "cpu" if device == CPU else f"cuda:{device}"
@@ -87,7 +90,7 @@ def torch_name(dtype: str) -> str:
 def numpy_dtype(name: str) -> Any:
     """NumPy's dtype of an element type; ml_dtypes holds the ones that NumPy lacks."""
     name = torch_name(name)
-    return np.dtype(getattr(ml_dtypes, name)) if name == "bfloat16" or name.startswith("float8") else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
 def _is_torch(value: Any) -> bool:

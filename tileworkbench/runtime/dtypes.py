@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import InternalError, LaunchError
@@ -45,8 +45,18 @@ _ROWS = (
     ("float8_e4m3fnuz", "float", 8, "", 0),
     ("float8_e5m2fnuz", "float", 8, "", 0),
     ("float8_e8m0fnu", "float", 8, "", 0),
+    ("float4_e2m1fn", "float", 4, "", -1),
+    ("int4", "int", 4, "", -1),
+    ("uint4", "uint", 4, "", -1),
 )
 ELEMENTS = {row[0]: Element(*row) for row in _ROWS}
+# What an array of packed elements may call itself, the name that outputs get in torch first.
+CONTAINERS = {
+    "float4_e2m1fn": ("float4_e2m1fn_x2", "uint8", "int8"),
+    "int4": ("int8", "uint8"),
+    "uint4": ("uint8", "int8"),
+}
+PER_BYTE = 2
 _STORED_AS = {"tfloat32": ("float32",)}  # what an array of the type may call itself
 
 
@@ -57,6 +67,20 @@ def element(name: str) -> Element:
             f"the launcher does not know the element type {name!r}", rule=f"one of {', '.join(ELEMENTS)}"
         )
     return ELEMENTS[name]
+
+
+def is_packed(name: str) -> bool:
+    """Elements of this type share bytes of a device's memory."""
+    return element(name).bits < 8
+
+
+def stored_shape(shape: Sequence[int], name: str) -> tuple[int, ...]:
+    """The shape in bytes of packed elements; LaunchError for rows of an odd number."""
+    if not shape or shape[-1] % PER_BYTE:
+        raise LaunchError(
+            f"a tensor of {name} of shape {tuple(shape)}", rule="two elements share a byte: rows hold an even number"
+        )
+    return (*shape[:-1], shape[-1] // PER_BYTE)
 
 
 def accepts(wanted: str, found: str, library: str) -> bool:

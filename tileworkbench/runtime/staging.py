@@ -11,6 +11,8 @@ import numpy as np
 from ..codegen.source import TensorParam
 from .arrays import Array
 from .driver import Driver
+from .dtypes import is_packed
+from .packing import pack, unpack
 
 
 @contextlib.contextmanager
@@ -24,7 +26,7 @@ def on_device(
     try:
         for name, array in arrays.items():
             if array.library == "numpy":
-                packed[name] = np.ascontiguousarray(array.owner).reshape(array.shape)
+                packed[name] = _stored(array)
                 staged[name] = replace(array, pointer=driver.allocate(max(packed[name].nbytes, 1)), device=device)
                 driver.copy_in(staged[name].pointer, packed[name].ctypes.data, packed[name].nbytes, stream)
         yield {**arrays, **staged}
@@ -36,7 +38,20 @@ def on_device(
         driver.synchronize(stream)
         for name in written:
             if not np.shares_memory(packed[name], arrays[name].owner):
-                arrays[name].owner[...] = packed[name]
+                arrays[name].owner[...] = _held(arrays[name], packed[name])
     finally:
         for array in staged.values():
             driver.free(array.pointer)
+
+
+def _stored(array: Array) -> np.ndarray:
+    """The array's values as the device's memory holds them."""
+    if is_packed(array.owner.dtype.name):
+        return pack(array.owner)
+    made = np.ascontiguousarray(array.owner)
+    return made if is_packed(array.dtype) else made.reshape(array.shape)
+
+
+def _held(array: Array, stored: np.ndarray) -> np.ndarray:
+    """What the device's memory holds as the array's values."""
+    return unpack(stored, array.dtype) if is_packed(array.owner.dtype.name) else stored

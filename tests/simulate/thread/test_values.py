@@ -8,10 +8,10 @@ import pytest
 
 from tileworkbench.errors import SimulationError
 from tileworkbench.ir import expr as e
-from tileworkbench.ir.dtype import DTYPES
+from tileworkbench.ir.dtype import DTYPES, FLOAT64
 from tileworkbench.ir.instr import LoadMem, StoreMem
 from tileworkbench.ir.mathfn import MATH, math_call
-from tileworkbench.simulate.thread import run
+from tileworkbench.simulate.thread import run, scalars
 
 from .kernels import LANE, TX, addr, at, kernel, put, reg, regs, tensor
 
@@ -123,3 +123,13 @@ def test_undefined_and_zero_are_reported(use):
     }[use]
     with pytest.raises(SimulationError, match="division by zero" if use == "divide" else "never written"):
         run(kernel((y,), body, 32, (r, o)), (np.zeros(32, np.int32),))
+
+
+@np.errstate(over="ignore")
+def test_doubles_narrow_in_one_rounding():
+    tie = np.array([1.25, 1.25 + 2.0**-40, 1.25 - 2.0**-40, -1.25 - 2.0**-40, np.inf, 1e300])
+    narrow = scalars.converter(FLOAT64, DTYPES["float4_e2m1fn"], False)
+    assert narrow(tie).astype(np.float64).tolist() == [1.0, 1.5, 1.0, -1.5, 6.0, 6.0]
+    eight = np.array([1.0625 + 2.0**-40, 1.0625, np.nan])
+    made = scalars.converter(FLOAT64, DTYPES["float8_e4m3fn"], False)(eight).astype(np.float64)
+    assert made[:2].tolist() == [1.125, 1.0] and np.isnan(made[2])

@@ -12,7 +12,7 @@ from ...ir.stmt import ONE, ZERO, For, If, Stmt
 from ...layout import loop_layout
 from ...target import Target
 from ..context import Context, global_offset
-from .pairs import at, extent, stays_inside, walked
+from .pairs import PACKED, at, extent, stays_inside, walked
 
 if TYPE_CHECKING:
     from ..copy import Copy
@@ -28,6 +28,8 @@ def cp_async_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
         return Refusal(name, f"{target.name} has no cp.async")
     if src.dtype is not dst.dtype:
         return Refusal(name, f"it cannot convert {src.dtype} to {dst.dtype}")
+    if src.dtype.is_packed:
+        return Refusal(name, PACKED.format(src.name))
     dims = walked(op.dst)
     if not dims or walked(op.src)[-1] != src.rank - 1 or dims[-1] != dst.rank - 1:
         return Refusal(name, "the last dimension is not the one that is walked")

@@ -15,6 +15,8 @@ from ..parallel import Parallel
 if TYPE_CHECKING:
     from ..copy import Copy
 
+PACKED = "elements of `{}` share bytes, which are taken apart on their way to shared memory"
+
 
 def extent(e: Any) -> Any:
     """A Python int where the extent is constant."""
@@ -61,6 +63,8 @@ def engine_refusal(op: Copy, target: Target, feature: str, what: str) -> str:
     if op.hint("disable_tma"):
         return "disable_tma was given"
     far = op.src.buffer if spaces[0] == "global" else op.dst.buffer
+    if far.dtype.is_packed:
+        return PACKED.format(far.name)
     return f"the address of `{far.name}` is known only at run time" if root(far).attr("address") is not None else ""
 
 

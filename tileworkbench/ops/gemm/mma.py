@@ -18,6 +18,7 @@ from ...layout.ldmatrix import matrix_move
 from ...layout.tiles import accumulator, find_atoms, operand_a, operand_b
 from ...target import Target
 from ..context import Context, run
+from .operands import operand_dtype
 from .partition import partition
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     """The greatest instruction that fits the tile, with the layouts it needs."""
     family = "mfma" if target.has("mfma") else "mma"
     m, n, k = op.mnk
-    names = [_operand_dtype(b.buffer) for b in (op.a, op.b)]
+    names = [operand_dtype(b.buffer) for b in (op.a, op.b)]
     accum = op.c.buffer.dtype.name
     atoms, wide = find_atoms(target.name, *names, accum, family), None
     if not atoms and all(b.buffer.dtype.is_float and b.buffer.dtype.bits == 8 for b in (op.a, op.b)):
@@ -57,10 +58,6 @@ def mma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
         return Impl(name, "tensor", "warp", layouts=layouts, cost=m * n * k / 1024, detail=detail)
     shapes = ", ".join(f"m{a.m}n{a.n}k{a.k}" for a in atoms)
     return Refusal(family, f"a {m}×{n}×{k} tile on {warps} warps is not made of whole {shapes}")
-
-
-def _operand_dtype(buffer: Buffer) -> str:
-    return "tfloat32" if buffer.dtype.name == "float32" else buffer.dtype.name
 
 
 def shared_layouts(buffer: Buffer) -> tuple[Any, ...]:

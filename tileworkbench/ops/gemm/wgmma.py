@@ -19,6 +19,7 @@ from ...layout.wgmma import wgmma_atom, wgmma_n
 from ...target import Target
 from ..context import Context, run
 from ..copies.pairs import is_whole
+from .operands import operand_dtype
 from .partition import partition
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     if groups is None:
         return Refusal(NAME, f"a {m}×{n} tile is not made of 64×8 pieces for {warps // WARPS} warpgroups")
     gm, gn = groups
-    names = [_operand_dtype(x) for x in (a, b)]
+    names = [operand_dtype(x) for x in (a, b)]
     width = n // gn
     n_inst = next((w for w in sorted(wgmma_n(names[0]), reverse=True) if w <= MAX_N and width % w == 0), 0)
     if not n_inst:
@@ -67,10 +68,6 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     name = f"wgmma m64n{n_inst}k{atom.k}"
     done = "manual" if asynchronous else "group"
     return Impl(name, "tensor", "warpgroup", done, layouts, proxies, cost=m * n * k / 4096, detail=detail)
-
-
-def _operand_dtype(buffer: Buffer) -> str:
-    return "tfloat32" if buffer.dtype.name == "float32" else buffer.dtype.name
 
 
 def _refusal(op: Gemm, warps: int) -> str:

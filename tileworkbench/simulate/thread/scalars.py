@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.dtype import BOOL, DType
+from ...ir.dtype import BOOL, DTYPES, DType
 
 Binary = Callable[[Any, Any], Any]
 Unary = Callable[[Any], Any]
@@ -181,6 +181,21 @@ def constant(value: Any, dtype: DType) -> Any:
     return wrap_int(dtype)(int(value))
 
 
+# ml_dtypes narrows a float64 by way of float32, which would round it twice.
+_BY_FLOAT = frozenset(d.name for d in DTYPES.values() if d.is_float and d.bits <= 16 and d.name != "float16")
+
+
+def round_odd(value: Any) -> Any:
+    """float64 as float32, cut and with its last bit set where anything was lost: one more rounding is then as good as
+    one from the float64."""
+    wide = np.asarray(value, dtype=np.float64)
+    near = wide.astype(np.float32)
+    far = np.abs(near.astype(np.float64)) > np.abs(wide)
+    cut = np.where(far & ~np.isnan(wide), np.nextafter(near, np.float32(0)), near)
+    lost = (cut.astype(np.float64) != wide) & ~np.isnan(wide)
+    return (cut.view(np.int32) | lost).astype(np.int32).view(np.float32)
+
+
 def as_lanes(value: Any, dtype: DType, lanes: int) -> np.ndarray:
     """The value as one array entry a lane, in `dtype`'s container."""
     if type(value) is np.ndarray and value.ndim:
@@ -204,7 +219,7 @@ def converter(source: DType, to: DType, saturate: bool) -> Unary:
                 y = np.asarray(x, dtype=np.float64).astype(np.float32)
             if limit is not None:
                 y = np.where(np.isnan(y), y, np.clip(y, -limit, limit)).astype(wide)
-            return back(y)
+            return back(y if wide is np.float32 or to.name not in _BY_FLOAT else round_odd(y))
 
         return to_float
     return _to_int(source, to, saturate)
