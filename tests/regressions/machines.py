@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.end_to_end.harness import ALL, CARD_TARGETS, SCHEDULES, built, lowered
+from tileworkbench.passes.facts import general
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
@@ -34,7 +35,7 @@ class Zone:
 
 def poisoned(like: np.ndarray) -> np.ndarray:
     """What an output holds before the launch: NaN, or the canary's bits where there is none."""
-    out = np.empty_like(like)
+    out = np.empty(like.shape, like.dtype)
     out.view(np.uint8)[...] = CANARY
     if like.dtype.kind not in "iub":
         out[...] = np.nan
@@ -57,10 +58,12 @@ class Loaded:
         *,
         initial: Sequence[np.ndarray] | None = None,
         bits: bool = False,
+        bounds: Sequence[np.ndarray] | None = None,
         note: object = "",
     ) -> None:
-        """Asserts that the parameters behind `inputs` become `truth`, bit by bit with `bits` (NaN as NaN), that inputs
-        are left alone, and that nothing is written beside any tensor. `initial`: what those parameters hold before."""
+        """Asserts that the parameters behind `inputs` become `truth`, bit by bit with `bits` (NaN as NaN) or within
+        absolute `bounds`, that inputs are left alone, and that nothing is written beside any tensor. `initial`: what
+        those parameters hold before."""
         wanted = [truth] if isinstance(truth, np.ndarray) else list(truth)
         made = range(len(inputs), len(inputs) + len(wanted)) if initial is None else ()
         for where, launch in self.launches.items():
@@ -73,7 +76,11 @@ class Loaded:
             for given, zone in zip(inputs, zones, strict=False):
                 if isinstance(given, np.ndarray):
                     assert zone.array.tobytes() == given.tobytes(), f"{text}: an input changed"
-            for w, zone in zip(wanted, zones[len(inputs) :], strict=True):
+            for n, (w, zone) in enumerate(zip(wanted, zones[len(inputs) :], strict=True)):
+                if bounds is not None:
+                    off = ~(np.abs(zone.array.astype(np.float64) - w) <= bounds[n])
+                    assert not off.any(), f"{text}: {off.sum()} of {off.size} elements of output {n} are out of bounds"
+                    continue
                 assert w.dtype == zone.dtype, f"the truth is {w.dtype}, the tensor {zone.dtype}"
                 (same_bits if bits else np.testing.assert_array_equal)(zone.array, w, err_msg=text)
 
@@ -87,6 +94,13 @@ def same_bits(got: np.ndarray, wanted: np.ndarray, err_msg: str = "") -> None:
     where = np.argwhere(off)[:4]
     found = [(tuple(map(int, at)), got[tuple(at)], wanted[tuple(at)]) for at in where]
     assert not len(where), f"{err_msg}: {int(off.sum())} of {off.size} differ, such as (place, got, wanted) {found}"
+
+
+class Plain:
+    """A kernel whose variant assumes nothing of its arguments."""
+
+    def __init__(self, func: Any) -> None:
+        self.kernel = general(func.kernel)
 
 
 class Machine:
@@ -130,16 +144,18 @@ class ThreadMachine(Machine):
     def load(self, func: Any, targets: Sequence[str] = ALL) -> Loaded:
         launches: dict[str, Launch] = {}
         for name in targets:
-            kernel = lowered(func, name)
-            built(kernel, name)
+            variants = [lowered(f, name) for f in ((func, Plain(func)) if func.kernel.symbols() else (func,))]
+            for kernel in variants:
+                built(kernel, name)
             for schedule in SCHEDULES:
-                launches[f"{self.name}, {name}, {schedule}"] = self._launch(kernel, schedule, Target.of(name))
+                launches[f"{self.name}, {name}, {schedule}"] = self._launch(variants, schedule, Target.of(name))
         return Loaded(launches)
 
     @staticmethod
-    def _launch(kernel: Any, schedule: str, target: Target) -> Launch:
+    def _launch(variants: Sequence[Any], schedule: str, target: Target) -> Launch:
         def launch(zones: list[Any], made: Sequence[int]) -> None:
             args = [z.array if isinstance(z, Zone) else z for z in zones]
+            kernel = next(k for k in variants if thread.unmet(k, args) is None)
             thread.run(kernel, args, schedule=schedule, target=target, outputs=list(made))
 
         return launch
@@ -163,8 +179,12 @@ class Card(Machine):
         from tileworkbench.runtime.launch import Launcher
 
         goal = Target.of(CARD_TARGETS[name])
-        source = emit(run_passes(func.kernel, goal), goal)
-        launcher = Launcher([(source, nvrtc.build(source))])
+
+        def variant(kernel: Any) -> Any:
+            source = emit(run_passes(kernel, goal), goal)
+            return source, nvrtc.build(source)
+
+        launcher = Launcher([variant(func.kernel)], general=lambda: variant(general(func.kernel)))
 
         def launch(zones: list[Any], made: Sequence[int]) -> None:
             there = [torch.from_numpy(z.bytes).cuda() if isinstance(z, Zone) else z for z in zones]

@@ -8,6 +8,7 @@ from ..errors import OptionError
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
 from ..options import options
+from ..passes.facts import general
 from ..pipeline import run_passes
 from ..simulate import thread, tile
 from ..target import Target
@@ -42,6 +43,8 @@ def simulate(
         return tile.run(tile_kernel, ready, collect=collect)
     lowered, place = thread_kernel(kernel, tile_kernel, target)
     full = filled(lowered, ready)
+    if thread.unmet(lowered, full) is not None:
+        lowered = run_passes(general(tile_kernel), place)
     return thread.run(
         lowered, full, schedule or options.schedule, options.seed if seed is None else seed, place, blocks, collect
     )

@@ -8,6 +8,7 @@ from ..codegen.emit import emit
 from ..codegen.source import Source
 from ..errors import MissingDependency
 from ..ir.kernel import Kernel
+from ..passes import facts
 from ..pipeline import Step, run_passes
 from ..runtime import build as builder
 from ..runtime.binary import Binary
@@ -31,7 +32,7 @@ class Variant:
 def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False) -> Variant:
     """Passes, emission and device compiler. `general` assumes nothing about shapes and addresses."""
     if general:
-        tile = tile.with_(attrs={**tile.attrs, "variant": "general"})
+        tile = facts.general(tile)
     steps: list[Step] = []
     with timing.stage("passes"):
         kernel = run_passes(tile, target, steps.append)

@@ -50,6 +50,11 @@ def _divisor(cond: Expr) -> tuple[Var, int] | None:
     return (left.a, int(left.b.value)) if isinstance(left.a, Var) and isinstance(left.b, Const) else None
 
 
+def general(kernel: Kernel) -> Kernel:
+    """The tile-level kernel that will be built without assumptions on shapes and addresses."""
+    return kernel.with_(attrs={**kernel.attrs, "variant": "general"})
+
+
 def assume(kernel: Kernel, target: Target) -> Kernel:
     """The fast variant's assumptions: tensors start at a multiple of 16 bytes, and every run-time extent or stride that
     makes a row pitch keeps rows at such multiples. The launcher checks them and falls back to the general variant."""

@@ -19,8 +19,8 @@ What it takes a kernel to mean, where the instruction table leaves a choice:
 """
 
 from .faults import Fault
-from .launch import ThreadRun, run
+from .launch import ThreadRun, run, unmet
 from .mutate import Mutant, caught, mutants
 from .rules import RULES, Rule
 
-__all__ = ["RULES", "Fault", "Mutant", "Rule", "ThreadRun", "caught", "mutants", "run"]
+__all__ = ["RULES", "Fault", "Mutant", "Rule", "ThreadRun", "caught", "mutants", "run", "unmet"]

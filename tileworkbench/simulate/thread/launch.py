@@ -14,7 +14,7 @@ from ...errors import LaunchError, ResourceError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
-from ...ir.kernel import Kernel
+from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
 from ...options import options
 from . import scalars
@@ -111,6 +111,12 @@ def run(
     launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
     made = kernel.outputs if outputs is None else tuple(outputs)
     bound = _bind(launch, kernel, args, made)
+    if (fact := _unmet(launch)) is not None:
+        raise LaunchError(
+            f"this variant of {kernel.name} does not take these arguments",
+            rule=f"it was built for arguments of which it holds that {fact.text}",
+            fix="run the general variant, as tileworkbench.simulate and launches do",
+        )
     _check_memory(launch, -(-(kernel.launch_threads or kernel.threads) // lanes))
     with np.errstate(all="ignore"):
         program = Program(kernel, lanes, ROWS)
@@ -123,6 +129,21 @@ def run(
                 raise
             launch.faults.append(error)
     return _result(launch, kernel, bound, made)
+
+
+def unmet(kernel: Kernel, args: Sequence[Any]) -> Assumed | None:
+    """What the kernel was built for and these arguments do not keep, other than alignment, which arrays here have."""
+    launch = Launch(kernel, "eager", 0, False, 0)
+    _bind_values(launch, kernel, args)
+    return _unmet(launch)
+
+
+def _unmet(launch: Launch) -> Assumed | None:
+    for fact in launch.kernel.assumed:
+        known = all(v in launch.values for v in walk(fact.cond) if isinstance(v, Var))
+        if known and not launch.evaluate(fact.cond):
+            return fact
+    return None
 
 
 def _blocks(grid: tuple[int, ...], wanted: Any) -> Iterable[tuple[int, tuple[int, int, int]]]:
@@ -147,7 +168,8 @@ class _Argument:
     copied: bool
 
 
-def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, ...]) -> dict[Buffer, _Argument]:
+def _bind_values(launch: Launch, kernel: Kernel, args: Sequence[Any]) -> None:
+    """Scalars, and the extents and strides of tensors."""
     if len(args) != len(kernel.params):
         raise LaunchError(
             f"{len(args)} arguments for {kernel.name}, which has {len(kernel.params)} parameters",
@@ -159,6 +181,10 @@ def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, 
             launch.values[param] = scalars.constant(arg, param.dtype)
         else:
             _bind_symbols(launch, param, arg)
+
+
+def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, ...]) -> dict[Buffer, _Argument]:
+    _bind_values(launch, kernel, args)
     written = {b for n in walk(kernel.body) for b in _written(n, kernel)}
     bound = {}
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
