@@ -7,7 +7,21 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, Load, Var
-from ..ir.instr import Addr, CallExtern, CopyAsync, Elect, Instr, LoadMem, Mma, RawSource, Reg, StoreMem, TmaLoad, Wgmma
+from ..ir.instr import (
+    Addr,
+    CallExtern,
+    CopyAsync,
+    Elect,
+    Instr,
+    LoadMem,
+    Mma,
+    MmaSparse,
+    RawSource,
+    Reg,
+    StoreMem,
+    TmaLoad,
+    Wgmma,
+)
 from ..ir.node import Node, walk
 from ..ir.planned import Role
 from ..ir.stmt import Alloc, Break, Continue, Eval, For, If, Let, Store, While
@@ -17,7 +31,7 @@ from .dialect import Row
 from .names import comment
 from .scalar import ctype, is_soft, piece
 
-_SCHEDULED = (Mma, Wgmma, CopyAsync, TmaLoad)
+_SCHEDULED = (Mma, MmaSparse, Wgmma, CopyAsync, TmaLoad)
 
 
 def _let(p: Printer, s: Let) -> None:

@@ -1,4 +1,4 @@
-"""CUDA: mma.sync and wgmma, one generated function per shape and types that a kernel uses."""
+"""CUDA: mma.sync, mma.sp and wgmma, one generated function per shape and types that a kernel uses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..ir.expr import Const, Expr, const
-from ..ir.instr import Desc, Mma, Reg, WaitGroup, Wgmma, WgmmaFence
+from ..ir.instr import Desc, Mma, MmaSparse, Reg, WaitGroup, Wgmma, WgmmaFence
 from .atoms import Parts, mma_parts, wgmma_parts
 from .c_scalar import D
 from .dialect import Row
@@ -49,6 +49,12 @@ def _mma(p: Any, s: Mma) -> None:
     p.line(f"{name}({p.regs(s.d)}, {p.regs(s.a)}, {p.regs(s.b)}, {p.regs(s.c)});")
 
 
+def _mma_sparse(p: Any, s: MmaSparse) -> None:
+    atom = mma_parts(s.atom)
+    name = p.define(f"tw_mma_{atom.word}", _mma_text(atom))
+    p.line(f"{name}({p.regs(s.d)}, {p.regs(s.a)}, {p.regs(s.b)}, {p.regs(s.c)}, {p.regs(s.e)});")
+
+
 def _mma_text(atom: Parts) -> str:
     n, lists, operands, casts = 0, [], [], []
     for which, kind in (("d", atom.d), ("a", atom.a), ("b", atom.b), ("c", atom.d)):
@@ -59,8 +65,14 @@ def _mma_text(atom: Parts) -> str:
         operands.append(", ".join(f'"{out}{constraint}"({which}[{i}])' for i in range(count)))
         casts.append(f"  {const_}{c_type}* {which} = ({const_}{c_type}*){which}_;")
         n += count
+    last = ""
+    if atom.sparse:
+        # Selector 0: the first lanes of each quad, or all of them, give the metadata.
+        last = ", const void* e_"
+        lists += [f"%{n}", "0x0"]
+        operands.append('"r"(*(const unsigned*)e_)')
     return f"""\
-{D} void tw_mma_{atom.word}(void* d_, const void* a_, const void* b_, const void* c_) {{
+{D} void tw_mma_{atom.word}(void* d_, const void* a_, const void* b_, const void* c_{last}) {{
 {chr(10).join(casts)}
   asm volatile("{atom.mnemonic} {", ".join(lists)};"
                : {operands[0]} : {", ".join(operands[1:])});
@@ -144,4 +156,4 @@ def settle(p: Any, s: WaitGroup) -> None:
     touch(p, s.regs or everything)
 
 
-ROWS: dict[Any, Row] = {Mma: _mma, Wgmma: _wgmma, WgmmaFence: _fence}
+ROWS: dict[Any, Row] = {Mma: _mma, MmaSparse: _mma_sparse, Wgmma: _wgmma, WgmmaFence: _fence}

@@ -16,6 +16,7 @@ from ..ir.instr import (
     GridDep,
     LdMatrix,
     LoadMem,
+    MmaSparse,
     SetRegs,
     StMatrix,
     StoreMem,
@@ -37,6 +38,7 @@ _WORDS = {"__global__": "__attribute__((global))", "__device__": "__attribute__(
 _NO_MATRIX = "8 by 8 matrix moves are NVIDIA's; here lanes load their own elements"
 _NO_BARRIER = "there are no barriers in memory; waves meet at the block barrier"
 _NO_ENGINE = "there is no copy engine; lanes copy, directly to LDS where they can"
+_NO_SPARSE = "smfmac, the sparse matrix instruction, is not built yet"
 _NO_GROUP = "there are no warpgroups; mfma is the matrix instruction"
 
 _FUNCTIONS = {
@@ -53,7 +55,7 @@ class HipPrinter(Printer):
         LdMatrix: _NO_MATRIX, StMatrix: _NO_MATRIX, Wgmma: _NO_GROUP, WgmmaFence: _NO_GROUP, SetRegs: _NO_GROUP,
         CopyAsync: _NO_ENGINE, TmaLoad: _NO_ENGINE, TmaStore: _NO_ENGINE, BulkLoad: _NO_ENGINE, BulkStore: _NO_ENGINE,
         BarInit: _NO_BARRIER, BarArrive: _NO_BARRIER, BarExpect: _NO_BARRIER, BarWait: _NO_BARRIER,
-        CopyAsyncArrive: _NO_BARRIER,
+        CopyAsyncArrive: _NO_BARRIER, MmaSparse: _NO_SPARSE,
         GridDep: "kernels of a stream do not overlap here",
     }  # fmt: skip
     math = hip_scalar.MATH

@@ -99,6 +99,7 @@ INTRINSIC_PATHS = (
     *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
     *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics"),
 )
+SPARSE = at("compat.sparse", "GROUP_CONFIG", "get_e_factor", "get_e_replicate_factor")
 POLICY = at("language", "GemmWarpPolicy")
 
 PAGES: dict[str, Page] = {
@@ -202,6 +203,7 @@ PAGES: dict[str, Page] = {
     "tilelang.rocm.language": Page(rest="language"),
     "tilelang.cpu.language": Page(rest="language"),
     **{path: Page(INTRINSICS, foreign=EMITTERS) for path in INTRINSIC_PATHS},
+    "tilelang.cuda.intrinsics.sparse_layout": Page(SPARSE),
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
     "tilelang.tvm": Page({**at("compat.tirx", "DataType"), **at("errors", TVMError="TileError")}, foreign=TVM),
     "tilelang.tvm.target": Page(at("compat.tvmtarget", "Target"), foreign=TVM),

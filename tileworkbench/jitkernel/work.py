@@ -12,7 +12,7 @@ from ..ir.expr import Binary, Call, Var
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
 from ..ir.stmt import For, Store
-from ..ops.gemm import Gemm
+from ..ops.gemm import Gemm, GemmSparse
 from ..ops.parallel import Parallel
 from ..ops.reduce import Reduce
 from .sizes import extent, shape
@@ -40,7 +40,7 @@ def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
     flops: dict[str, float] = {}
     depth, accumulators, roundings = 0, [], 0
     for node, trips in with_trips(kernel.body, 1, sizes, kernel):
-        if isinstance(node, Gemm):
+        if isinstance(node, Gemm | GemmSparse):
             m, n, k = (value(x, sizes) for x in node.mnk)
             name = node.a.buffer.dtype.name
             flops[name] = flops.get(name, 0.0) + 2.0 * m * n * k * trips * blocks

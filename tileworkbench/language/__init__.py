@@ -198,6 +198,7 @@ from .missing import unknown as _unknown
 from .persistent import Persistent
 from .pointers import access_ptr, ptx_cp_async
 from .prim import PrimFunc, prim_func, read, read_all
+from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm
 from .random import rng_init, rng_rand, rng_rand_float
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
 from .surface import Var, inline, macro, meta_class
@@ -220,14 +221,12 @@ from .tensor import (
 )
 from .threadreduce import attr, comm_reducer, dp4a, tvm_thread_allreduce
 from .tileops import (
-    GemmWarpPolicy,
     async_copy,
     clear,
     copy,
     cummax,
     cumsum,
     fill,
-    gemm,
     reduce,
     reduce_absmax,
     reduce_abssum,
@@ -238,7 +237,6 @@ from .tileops import (
     reduce_min,
     reduce_sum,
     tma_copy,
-    wgmma_gemm,
 )
 from .warp import (
     activemask,

@@ -13,9 +13,9 @@ _NEEDS = {
     "Blackwell tensor memory (sm_100), which no target here has yet": (
         "alloc_tmem tcgen05_gemm tcgen05_mma_arrive tcgen05_before_thread_sync tcgen05_after_thread_sync "
         "tcgen05_cp_warpx4 tcgen05_sf_warp_transpose deallocate_tmem tcgen05_gemm_blockscaled mma_gemm_blockscaled "
-        "tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled"
+        "tcgen05_gemm_sp tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled"
     ),
-    "the 2:4 sparse matrix instructions, which are not built yet": "gemm_sp wgmma_gemm_sp tcgen05_gemm_sp",
+    "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": "wgmma_gemm_sp",
     "a device function outside the kernel's own text, which the simulator cannot run": (
         "call_intrin CUDASourceCodeKernel"
     ),

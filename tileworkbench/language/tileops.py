@@ -1,43 +1,21 @@
-"""T.copy, T.fill, T.clear, T.gemm, T.reduce_*, T.cumsum … build the operations of the ops room."""
+"""T.copy, T.fill, T.clear, T.reduce_*, T.cumsum … build the operations of the ops room."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast, truth
+from ..ir.expr import Buffer, Load, as_expr, cast
 from ..ir.stmt import Region, Store
 from ..ops.copy import Copy
 from ..ops.fill import Fill
-from ..ops.gemm import Gemm
 from ..ops.reduce import Reduce
 from ..ops.scan import Scan
 from .barrier import one_barrier as _barrier
 from .builder import require
 from .faults import fault
 from .regions import equal, pair, to_region
-
-
-class GemmWarpPolicy(IntEnum):
-    """How warps share the M × N tile of a product."""
-
-    Square = 0
-    FullRow = 1
-    FullCol = 2
-
-    def compute_warp_partition(self, M: int, N: int, num_warps: int) -> tuple[int, int]:
-        """(warps along M, warps along N) for a tile of M × N."""
-        if self is GemmWarpPolicy.FullRow:
-            return num_warps, 1
-        if self is GemmWarpPolicy.FullCol:
-            return 1, num_warps
-        splits = [(m, num_warps // m) for m in range(1, num_warps + 1) if num_warps % m == 0]
-        return min(splits, key=lambda s: abs(M / s[0] - N / s[1]))
-
-
-_POLICIES = {GemmWarpPolicy.Square: "square", GemmWarpPolicy.FullRow: "full_row", GemmWarpPolicy.FullCol: "full_col"}
 
 
 def hints(annotations: Any, **given: Any) -> tuple[tuple[str, Any], ...]:
@@ -132,77 +110,6 @@ def fill(buffer: Any, value: Any) -> None:
 def clear(buffer: Any) -> None:
     """Sets every element to 0."""
     fill(buffer, 0)
-
-
-def gemm(
-    A: Any,
-    B: Any,
-    C: Any,
-    transpose_A: bool = False,
-    transpose_B: bool = False,
-    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: Any = False,
-    k_pack: int = 1,
-    mbar: Any = None,
-    annotations: Any = None,
-) -> None:
-    """C += op(A) · op(B) on tiles; with `clear_accum` C = op(A) · op(B). Done when it returns."""
-    given = hints(annotations, k_pack=k_pack if k_pack != 1 else None, mbar=mbar)
-    product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
-
-
-def wgmma_gemm(
-    A: Any,
-    B: Any,
-    C: Any,
-    transpose_A: bool = False,
-    transpose_B: bool = False,
-    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: Any = False,
-    annotations: Any = None,
-) -> None:
-    """T.gemm by warpgroup MMA, started and not waited for (T.wait_wgmma)."""
-    given = hints(annotations, force="wgmma")
-    product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
-
-
-def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:
-    """Emits a Gemm of checked operands."""
-    builder = require(what)
-    regions: dict[str, Region] = {}
-    for letter, value in (("A", A), ("B", B), ("C", C)):
-        if isinstance(value, Load):
-            raise fault(
-                f"{what}: {letter} is one element of `{value.buffer.name}`",
-                "operands are tiles of two dimensions",
-                f"write `{value.buffer.name}[i, :, :]` for a slice, or the tile's name",
-            )
-        regions[letter] = _matrix(what, letter, to_region(value, f"{what}: {letter}"))
-    for flag, value in (("transpose_A", ta), ("transpose_B", tb)):
-        if isinstance(value, Expr) or not isinstance(value, bool | int):
-            raise fault(f"{what}: {flag}={value!r}", "it is a bool known while compiling", "use True or False")
-    if policy not in _POLICIES:
-        raise fault(f"{what}: policy={policy!r}", "it is a GemmWarpPolicy", "T.GemmWarpPolicy.Square")
-    a, b, c, chosen = regions["A"], regions["B"], regions["C"], _POLICIES[GemmWarpPolicy(policy)]
-    builder.emit(Gemm(a, b, c, bool(ta), bool(tb), truth(clear), chosen, given, loc=builder.here))
-
-
-def _matrix(what: str, letter: str, region: Region) -> Region:
-    """An operand of two dimensions; leading ones are 1."""
-    shape = region.extents
-    if len(shape) < 2 or any(not (isinstance(e, int) and e == 1) for e in shape[:-2]):
-        raise ShapeError(
-            f"{what}: {letter} `{region.buffer.name}` has extents {shape}",
-            rule="an operand has two dimensions, before them only extents 1",
-            fix="slice the tile",
-        )
-    if any(not isinstance(e, int) for e in shape[-2:]):
-        raise ShapeError(
-            f"{what}: {letter} `{region.buffer.name}` has an extent known only at run time",
-            rule="tiles of a product have constant shapes",
-            fix="slice with constant sizes: `A[i * 64 : i * 64 + 64, :]`",
-        )
-    return region
 
 
 # -- reductions and scans --

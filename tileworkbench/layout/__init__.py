@@ -19,12 +19,14 @@ from tileworkbench.layout.layout import Layout, coalesce, concat
 from tileworkbench.layout.ldmatrix import MatrixMove, keeps_rows, matrix_fragment, matrix_move
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
+from tileworkbench.layout.mma_sp import metadata_elements, metadata_fragment, mma_sp_atoms
 from tileworkbench.layout.parallel import LinearLoop, loop_layout, padded_loop
 from tileworkbench.layout.shared import FunctionLayout, SharedLayout, StridedLayout, SwizzledLayout
 from tileworkbench.layout.swizzle import ComposedLayout, Swizzle
 from tileworkbench.layout.tiles import (
     accumulator,
     find_atoms,
+    metadata,
     operand_a,
     operand_b,
     wgmma_accumulator,
@@ -90,8 +92,12 @@ __all__ = [
     "loop_layout",
     "matrix_fragment",
     "matrix_move",
+    "metadata",
+    "metadata_elements",
+    "metadata_fragment",
     "mfma_atoms",
     "mma_atoms",
+    "mma_sp_atoms",
     "offset_threads",
     "operand_a",
     "operand_b",

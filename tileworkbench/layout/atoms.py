@@ -12,7 +12,7 @@ from typing import Literal
 from tileworkbench.errors import InternalError
 from tileworkbench.layout.fragment import Fragment
 
-Family = Literal["mma", "wgmma", "mfma"]
+Family = Literal["mma", "mma.sp", "wgmma", "mfma"]
 
 BITS = {
     "float64": 64,
@@ -28,6 +28,7 @@ BITS = {
     "float8_e4m3fnuz": 8,
     "float8_e5m2fnuz": 8,
 }
+FIELD_BITS = 4  # of sparse metadata: the places of one group's held elements
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Atom:
     """One matrix instruction: extents, dtypes, fragments over `threads` threads (None: from shared memory only).
 
     `instruction` is the PTX mnemonic or the compiler builtin. It exists from `min_sm` (compute capability × 10) on, or
-    exactly on `archs` where those are named.
+    exactly on `archs` where those are named. A sparse instruction holds the half of A's elements that count: its `a` is
+    (M, K / 2), and `metadata` says where the 4-bit fields that place them are, (M, fields of a row).
     """
 
     instruction: str
@@ -52,9 +54,10 @@ class Atom:
     c: Fragment
     min_sm: int = 0
     archs: tuple[str, ...] = ()
+    metadata: Fragment | None = None
 
     def __post_init__(self) -> None:
-        expected = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
+        expected = {"a": (self.m, self.stored_k), "b": (self.n, self.k), "c": (self.m, self.n)}
         for operand, shape in expected.items():
             fragment: Fragment | None = getattr(self, operand)
             if fragment is None and operand != "c":
@@ -69,6 +72,13 @@ class Atom:
                 raise InternalError(f"{self.instruction}: operand {operand} does not fill whole registers")
         if bool(self.min_sm) == bool(self.archs):
             raise InternalError(f"{self.instruction}: give min_sm or archs")
+        if self.metadata is not None and self.metadata.registers * FIELD_BITS != 32:
+            raise InternalError(f"{self.instruction}: the metadata does not fill one register")
+
+    @property
+    def stored_k(self) -> int:
+        """Elements of a row of A that are held."""
+        return self.k if self.metadata is None else self.k // 2
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -15,13 +15,15 @@ from tileworkbench.layout.atoms import Atom, Family
 from tileworkbench.layout.fragment import Fragment
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
+from tileworkbench.layout.mma_sp import metadata_fragment, metadata_rows_fragment, mma_sp_atoms
 from tileworkbench.layout.transform import repeat, replicate, tile
 from tileworkbench.layout.wgmma import wgmma_a_fragment, wgmma_accumulator_fragment, wgmma_atoms
 
 
 @cache
 def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Family | None = None) -> tuple[Atom, ...]:
-    """The instructions of `arch` for these dtypes, greatest K first, then greatest M and N."""
+    """The instructions of `arch` for these dtypes, greatest K first, then greatest M and N; of all dense families when
+    none is named."""
     wanted = (a_dtype, b_dtype, c_dtype)
     rows = [
         atom
@@ -32,12 +34,14 @@ def find_atoms(arch: str, a_dtype: str, b_dtype: str, c_dtype: str, family: Fami
 
 
 def _rows(dtypes: tuple[str, str, str], family: Family | None) -> tuple[Atom, ...]:
-    """The rows of one family (of all: None). Only what is asked for is built: a row's fragments take time."""
+    """The rows of one family (of all dense ones: None). Only what is asked for is built: fragments take time."""
     makers: dict[str, Callable[[], Iterable[Atom]]] = {
         "wgmma": lambda: wgmma_atoms(*dtypes),
         "mma": mma_atoms,
         "mfma": mfma_atoms,
     }
+    if family == "mma.sp":
+        return mma_sp_atoms()
     return tuple(atom for name, make in makers.items() if family in (None, name) for atom in make())
 
 
@@ -70,6 +74,14 @@ def operand_a(atom: Atom, shape: tuple[int, int], units_m: int, units_n: int) ->
     if atom.a is None:
         raise LayoutError(f"{atom.instruction} takes A from shared memory only")
     return _spread(atom.a, shape, units_m, units_n, (True, False))
+
+
+@cache
+def metadata(bits: int, width: int, shape: tuple[int, int], units_m: int, units_n: int) -> Fragment:
+    """Sparse metadata (M, elements of `width` bits) of a block for operands of `bits` bits, replicated over the N
+    units. Elements that speak of a whole row of the instruction are held whole."""
+    one = metadata_rows_fragment() if width > 16 and bits > 8 else metadata_fragment(bits, width)
+    return _spread(one, shape, units_m, units_n, (True, False))
 
 
 @cache

@@ -12,7 +12,7 @@ from .barriers import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, F
 from .control import CallExtern, Elect, GridDep, Prefetch, RawSource, SchedHint, SetRegs, Stamp, Trap
 from .copies import BulkLoad, BulkStore, CommitGroup, CopyAsync, LdsDirect, TmaLoad, TmaStore, WaitGroup
 from .lanes import Shuffle, Vote
-from .matrix import Mma, Wgmma, WgmmaFence
+from .matrix import Mma, MmaSparse, Wgmma, WgmmaFence
 from .memory import AtomicMem, LdMatrix, LoadMem, StMatrix, StoreMem
 from .operands import Addr, Bar, Desc, Instr, Reg
 
@@ -39,6 +39,7 @@ __all__ = [
     "LdsDirect",
     "LoadMem",
     "Mma",
+    "MmaSparse",
     "Prefetch",
     "RawSource",
     "Reg",

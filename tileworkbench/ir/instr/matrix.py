@@ -23,6 +23,22 @@ class Mma(Instr):
 
 
 @node
+class MmaSparse(Instr):
+    """d = a·b + c by one warp where `a` holds half the elements of its rows and `e`, 32 bits of each lane, says which
+    (mma.sp). `atom` names a row of the layout room's sparse atoms."""
+
+    scope: ClassVar[str] = "warp"
+    needs: ClassVar[str | None] = "sparse_mma"
+    engine: ClassVar[str] = "tensor"
+    atom: str
+    d: Reg
+    a: Reg
+    b: Reg
+    c: Reg
+    e: Reg
+
+
+@node
 class Wgmma(Instr):
     """d (+)= a·b by one warpgroup, asynchronous until its group is waited for. Old d is ignored where `zero` holds."""
 

@@ -65,19 +65,7 @@ class Gemm(Op):
         a = self._operand(env, self.a, self.transpose_a)
         b = self._operand(env, self.b, self.transpose_b)
         env.require(self.clear, "a gemm's clear flag", self.loc)
-        clear = env.scalar(self.clear)
-        if not np.any(clear):
-            env.add_product(self.c, a, b)
-            return
-        to = self.c.buffer.dtype
-        total = env.product(a, b)
-        if to.is_int:
-            total = total.astype(np.int64)
-        total = total.astype(env.container(to)).reshape(total.shape[: env.lead] + env.extents(self.c))
-        if not np.all(clear):  # in some blocks only
-            kept = np.logical_not(clear).reshape(np.shape(clear) + (1,) * len(self.c.extents))
-            total = np.where(kept, env.read(self.c) + total, total)
-        env.write(self.c, env.round(total, to), to, keep=True)
+        multiply(env, self.c, a, b, env.scalar(self.clear))
 
     def _operand(self, env: Any, region: Region, transposed: bool) -> np.ndarray:
         value = env.read(region, sink="a gemm")
@@ -151,3 +139,19 @@ class Gemm(Op):
 
     def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
         return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
+
+
+def multiply(env: Any, c: Region, a: np.ndarray, b: np.ndarray, clear: Any) -> None:
+    """c (+)= a · b on the tile machine; old contents do not count in the blocks where `clear` holds."""
+    if not np.any(clear):
+        env.add_product(c, a, b)
+        return
+    to = c.buffer.dtype
+    total = env.product(a, b)
+    if to.is_int:
+        total = total.astype(np.int64)
+    total = total.astype(env.container(to)).reshape(total.shape[: env.lead] + env.extents(c))
+    if not np.all(clear):  # in some blocks only
+        kept = np.logical_not(clear).reshape(np.shape(clear) + (1,) * len(c.extents))
+        total = np.where(kept, env.read(c) + total, total)
+    env.write(c, env.round(total, to), to, keep=True)

@@ -69,6 +69,15 @@ def fragments(atom: str, width: int) -> Fragments:
     raise InternalError(f"the thread machine has no operand table for {atom!r}")
 
 
+@cache
+def sparse_fragments(atom: str, width: int) -> Fragments:
+    """The tables of a sparse instruction: a is m × k/2, the held elements of each row in order."""
+    m, n, k = shape_of(atom)
+    if (m, n) != (16, 8) or k * width != 64:
+        raise InternalError(f"the thread machine has no operand table for {atom!r}")
+    return Fragments(_mma(m, k // 2, width).a, _mma(m, k, width).b, _mma(m, k, width).c)
+
+
 def _grid(registers: int, lanes: int) -> tuple[Array, Array]:
     return np.arange(registers)[:, None], np.arange(lanes)[None, :]
 

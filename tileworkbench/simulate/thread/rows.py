@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir import instr as i
-from . import copies, groups, lanes, loadstore, matrices, tensor, tma, waits, wgmma
+from . import copies, groups, lanes, loadstore, matrices, sparse, tensor, tma, waits, wgmma
 from .flow import FLOW, PLAIN, POINT
 from .program import Maker
 
@@ -16,6 +16,7 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.Shuffle: (PLAIN, lanes.shuffle),
     i.Vote: (PLAIN, lanes.vote),
     i.Mma: (PLAIN, tensor.mma),
+    i.MmaSparse: (PLAIN, sparse.mma_sparse),
     i.Wgmma: (FLOW, wgmma.wgmma),
     i.WgmmaFence: (PLAIN, wgmma.wgmma_fence),
     i.TmaLoad: (POINT, tma.tma_load),

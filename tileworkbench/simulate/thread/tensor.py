@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.dtype import DType
-from ...ir.instr import Mma
+from ...ir.instr import Mma, MmaSparse
 from .faults import fault
 from .fragments import fragments
 from .loadstore import registers
@@ -35,36 +35,47 @@ def accumulate(a: Array, b: Array, c: Any, dtype: DType) -> Array:
     return total.astype(dtype.numpy)
 
 
-def mma(p: Program, s: Mma) -> Callable[[Warp], None]:
-    """Mma by a whole warp: d = a·b + c, each sum rounded once; all operands must be defined."""
-    a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
-    table = fragments(s.atom, a_type.bytes)
-    tf32 = "tf32" in s.atom or "xf32" in s.atom
+def held_registers(w: Warp, find: list[tuple[str, Any, int]]) -> list[Array]:
+    """The (registers, lanes) of each operand of a whole warp's matrix instruction; all of them must be defined."""
+    if not w.full or not w.alive.all():
+        raise fault(w, "divergent", "a matrix instruction by part of a warp", rule="all lanes execute it together")
+    held = []
+    for name, reg, count in find:
+        rf, first = reg(w)
+        known = rf.defined[first : first + count]
+        if not known.all():
+            raise fault(
+                w,
+                "undefined",
+                f"operand {name} ({rf.buffer.name}) holds values that were never written",
+                lanes=~known.all(axis=0),
+                rule="all elements of a matrix operand are defined",
+                fix="clear the accumulator, or zero-fill the tail of the tile",
+            )
+        held.append(rf.data[first : first + count])
+    return held
+
+
+def check_counts(s: Mma | MmaSparse, table: Any) -> None:
+    """InternalError when an operand's run of registers is not what the instruction takes."""
     for name, reg, part in (("a", s.a, table.a), ("b", s.b, table.b), ("c", s.c, table.c), ("d", s.d, table.c)):
         if reg.count != part.flat.shape[0]:
             raise InternalError(
                 f"operand {name} of {s.atom} has {reg.count} registers, not {part.flat.shape[0]}", loc=s.loc
             )
+
+
+def mma(p: Program, s: Mma) -> Callable[[Warp], None]:
+    """Mma by a whole warp: d = a·b + c, each sum rounded once; all operands must be defined."""
+    a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
+    table = fragments(s.atom, a_type.bytes)
+    tf32 = "tf32" in s.atom or "xf32" in s.atom
+    check_counts(s, table)
     find = [(name, registers(p, reg, False), reg.count) for name, reg in (("a", s.a), ("b", s.b), ("c", s.c))]
     target = registers(p, s.d, True)
 
     def run(w: Warp) -> None:
-        if not w.full or not w.alive.all():
-            raise fault(w, "divergent", "a matrix instruction by part of a warp", rule="all lanes execute it together")
-        held = []
-        for name, reg, count in find:
-            rf, first = reg(w)
-            known = rf.defined[first : first + count]
-            if not known.all():
-                raise fault(
-                    w,
-                    "undefined",
-                    f"operand {name} ({rf.buffer.name}) holds values that were never written",
-                    lanes=~known.all(axis=0),
-                    rule="all elements of a matrix operand are defined",
-                    fix="clear the accumulator, or zero-fill the tail of the tile",
-                )
-            held.append(rf.data[first : first + count])
+        held = held_registers(w, find)
         a = operand_values(table.a.gather(held[0]), a_type, tf32)
         b = operand_values(table.b.gather(held[1]), b_type, tf32)
         result = accumulate(a, b, table.c.gather(held[2]), acc)

@@ -137,6 +137,10 @@ class Env:
         """Refuses a scalar that was never written."""
         refuse(self.st, self.program.taint(e, 0), e, what, loc)
 
+    def happens(self, where: np.ndarray) -> bool:
+        """Whether a fault found at these points (machine axes first) is one of a block that runs."""
+        return bool(np.any(np.logical_and(where, self._mask(where.shape[self.lead :]))))
+
     def convert(self, value: Any, source: DType, to: DType) -> Any:
         """Elementwise conversion as T.copy does it: nearest-even, saturating for fp8."""
         return rounding.convert(value, source, to, saturate=True)
