@@ -11,6 +11,7 @@ from tileworkbench.ir.expr import Call, Cast, Load, Special, const
 from tileworkbench.ir.stmt import Stmt, Store
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
+from tileworkbench.layout.mma_sp import mma_sp_atoms
 from tileworkbench.layout.wgmma import wgmma_atoms
 from tileworkbench.target import Target
 
@@ -147,6 +148,17 @@ def mmas(f: Frame, t: Target) -> Rows:
         a, b = (f.reg(x.registers, DTYPES[d]) for x, d in ((atom.a, atom.a_dtype), (atom.b, atom.b_dtype)))
         d = f.reg(atom.c.registers, DTYPES[atom.c_dtype])
         out += [clear(f, a), clear(f, b), clear(f, d), I.Mma(atom.instruction, run(d), run(a), run(b), run(d))]
+    return out
+
+
+@row(I.MmaSparse)
+def sparse_mmas(f: Frame, t: Target) -> Rows:
+    out: Rows = []
+    for atom in [x for x in mma_sp_atoms() if x.supports(t.name)] or mma_sp_atoms():
+        a, b = (f.reg(x.registers, DTYPES[d]) for x, d in ((atom.a, atom.a_dtype), (atom.b, atom.b_dtype)))
+        d, e = f.reg(atom.c.registers, DTYPES[atom.c_dtype]), f.reg(2, DTYPES["int16"])
+        product = I.MmaSparse(atom.instruction, run(d), run(a), run(b), run(d), run(e))
+        out += [clear(f, a), clear(f, b), clear(f, d), clear(f, e), product]
     return out
 
 

@@ -10,14 +10,15 @@ import pytest
 
 import tileworkbench.language as T
 from tests.end_to_end.harness import built, everywhere, instructions, lowered
-from tileworkbench.errors import SimulationError, TargetError
+from tileworkbench.errors import ShapeError, SimulationError, TargetError, TileError
 from tileworkbench.ir.instr import MmaSparse
-from tileworkbench.simulate import tile
+from tileworkbench.runtime import disassemble
+from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
 CONTAINER = {
     "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "int8": np.int8, "uint8": np.uint8,
-    "float8_e5m2": ml_dtypes.float8_e5m2, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2, "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float64": np.float64,
 }  # fmt: skip
 BOTH = ("sm_80", "sm_90a")
 
@@ -48,12 +49,9 @@ def product(  # type: ignore[no-untyped-def]
             C_l = T.alloc_fragment((BM, BN), accum)
             T.fill(C_l, 3 if clear else 0)
             for k in T.Pipelined(T.ceildiv(K, BK), num_stages=stages):
-                ea, eb = origin(te, by * BM, k * (BK // factor))
-                aa, ab = origin(ta, by * BM, k * (BK // 2))
-                ba, bb = origin(tb, k * BK, bx * BN)
-                T.copy(E[ea, eb], E_s)
-                T.copy(A[aa, ab], A_s)
-                T.copy(B[ba, bb], B_s)
+                T.copy(E[origin(te, by * BM, k * (BK // factor))], E_s)
+                T.copy(A[origin(ta, by * BM, k * (BK // 2))], A_s)
+                T.copy(B[origin(tb, k * BK, bx * BN)], B_s)
                 if spaces[0] == "r":
                     A_f = T.alloc_fragment(turned(ta, BM, BK // 2), dtype)
                     T.copy(A_s, A_f)
@@ -97,29 +95,97 @@ def operands(M: int, N: int, K: int, dtype: str, meta: str, seed: int = 0) -> tu
 def check(M: int, N: int, K: int, BM: int, BN: int, BK: int, targets: Any = BOTH, **options: Any) -> Any:
     dtype, meta = options.get("dtype", "float16"), options.get("meta", "int16")
     a, e, b, truth = operands(M, N, K, dtype, meta)
-    given = [
-        np.ascontiguousarray(x.T) if options.get(flag) else x for x, flag in ((a, "ta"), (e, "te"), (b, "tb"))
-    ]
+    given = [np.ascontiguousarray(x.T) if options.get(flag) else x for x, flag in ((a, "ta"), (e, "te"), (b, "tb"))]
     kernels = everywhere(product(M, N, K, BM, BN, BK, **options), given, truth, targets)
     for kernel in kernels.values():
         assert instructions(kernel, MmaSparse)
     return kernels
 
 
-@pytest.mark.parametrize("tb", [False, True])
-@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False), (True, True)])
 def test_transposes(ta: bool, tb: bool) -> None:
     check(64, 64, 128, 32, 32, 64, ta=ta, te=ta, tb=tb)
 
 
-@pytest.mark.parametrize("spaces", ["rs", "sr", "rr"])
-@pytest.mark.parametrize(("ta", "tb"), [(False, True), (True, False)])
-def test_fragments(spaces: str, ta: bool, tb: bool) -> None:
-    check(64, 32, 64, 64, 32, 32, spaces=spaces, ta=ta, te=ta, tb=tb)
+def test_metadata_alone_is_transposed() -> None:
+    check(32, 16, 64, 32, 16, 64, ("sm_80",), te=True, threads=64)
 
 
-@pytest.mark.parametrize("meta", ["int8", "int16", "int32", "uint16"])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "float8_e5m2"])
+@pytest.mark.parametrize(("spaces", "turned"), [("rs", True), ("sr", False), ("sr", True), ("rr", False)])
+def test_fragments(spaces: str, turned: bool) -> None:
+    check(64, 32, 64, 64, 32, 32, ("sm_90a",), spaces=spaces, ta=turned, te=turned, tb=not turned)
+
+
+def test_eight_bit_fragments() -> None:
+    check(64, 16, 128, 64, 16, 128, ("sm_90a",), spaces="rr", dtype="int8", accum="int32", meta="int32", tb=True)
+    check(32, 16, 64, 32, 16, 64, ("sm_80",), spaces="rr", dtype="float8_e5m2", threads=64)
+
+
+# Where lanes share a row's bits, how many registers they fill, and the path by float16 (8-bit floats on sm_80) all
+# depend on the pair.
+PAIRS = [
+    ("float16", "int8"), ("float16", "int32"), ("bfloat16", "uint16"), ("float32", "int8"), ("float32", "int32"),
+    ("int8", "int8"), ("int8", "int16"), ("uint8", "int32"), ("float8_e5m2", "int8"), ("float8_e4m3fn", "int16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "meta"), PAIRS)
 def test_dtypes(dtype: str, meta: str) -> None:
-    accum = "int32" if dtype == "int8" else "float32"
-    check(64, 16, 128, 32, 16, 64, dtype=dtype, meta=meta, accum=accum, tb=True)
+    accum = "int32" if dtype.endswith("int8") else "float32"
+    targets = BOTH if dtype.startswith("float8") else ("sm_80",)
+    check(64, 16, 128, 32, 16, 64, targets, dtype=dtype, meta=meta, accum=accum, tb=True)
+
+
+def test_half_accumulators_and_clear() -> None:
+    check(32, 32, 64, 32, 32, 64, ("sm_80",), accum="float16", clear=True, stages=0, threads=64)
+
+
+def test_a_long_walk_along_k_stays_a_loop() -> None:
+    kernels = check(16, 8, 512, 16, 8, 512, ("sm_80",), threads=32, stages=0)
+    assert len(instructions(kernels["sm_80"], MmaSparse)) == 1
+
+
+@pytest.mark.parametrize("target", BOTH)
+@pytest.mark.parametrize(
+    ("dtype", "accum", "tensor"), [("float16", "float32", "HMMA.SP"), ("int8", "int32", "IMMA.SP")]
+)
+def test_the_sparse_unit_does_the_work(target: str, dtype: str, accum: str, tensor: str) -> None:
+    func = product(256, 256, 512, 128, 128, 128, dtype=dtype, accum=accum, tb=True)
+    binary = built(lowered(func, target), target)
+    if binary is None:
+        pytest.skip("cuda-bindings is not installed")
+    sass = "\n".join(line.text for line in disassemble.sass(binary))
+    assert tensor in sass and "LDSM" in sass
+    assert binary.spills == 0 and binary.stack == 0
+
+
+def test_tails_of_zeros_have_no_metadata() -> None:
+    """Past the edge of A and E there are zeros: an element that is zero may have any metadata."""
+    check(40, 24, 96, 32, 32, 64, ("sm_80", "sm_90a"))
+
+
+def test_metadata_that_places_two_elements_at_once_is_refused() -> None:
+    a, e, b, truth = operands(32, 16, 64, "float16", "int16")
+    a[5, 7], e[5, 0] = 1, e[5, 0] & 0xFFF | 0x5000
+    func = product(32, 16, 64, 32, 16, 64, threads=64)
+    with pytest.raises(SimulationError, match="places two elements at once") as caught:
+        tile.run(func.kernel, [a, e, b, np.zeros(truth.shape, np.float32)])
+    assert caught.value.loc is not None
+    with pytest.raises(SimulationError, match="metadata 0b0101 for group 3 of row 5"):
+        thread.run(lowered(func, "sm_80"), [a, e, b, np.zeros(truth.shape, np.float32)], target=Target.of("sm_80"))
+
+
+def refused(error: type[TileError], target: str = "sm_90a", **options: Any) -> TileError:
+    with pytest.raises(error) as caught:
+        lowered(product(64, 64, 128, 32, 64, 64, **options), target)
+    assert caught.value.loc is not None and caught.value.loc.file.endswith("test_sparse.py")
+    return caught.value
+
+
+def test_refusals_name_what_there_is() -> None:
+    assert "float64" not in refused(ShapeError, dtype="float64").rule
+    found = refused(TargetError, dtype="float16", accum="int32")
+    assert "float16 × float16 into float32" in found.found and "int8 × uint8 into int32" in found.found
+    assert "there is none" in refused(TargetError, "sm_75").found
+    assert "whole m16n8k32" in refused(TargetError, threads=1024).found
+    assert "mma.sp" in refused(TargetError, "gfx942", threads=256).rule

@@ -19,6 +19,7 @@ from tileworkbench.ir.instr import (
     Fence,
     LoadMem,
     Mma,
+    MmaSparse,
     Reg,
     StoreMem,
     Sync,
@@ -32,6 +33,7 @@ from tileworkbench.ir.stmt import ONE, ZERO, For, Stmt, Store
 from tileworkbench.layout import Distribution, SharedLayout
 from tileworkbench.layout.atoms import Atom
 from tileworkbench.layout.descriptor import wgmma_descriptor
+from tileworkbench.layout.mma_sp import metadata_fragment
 
 THREAD = Special("thread")
 CONTAINER = {"tfloat32": "float32"}
@@ -60,8 +62,9 @@ def move(fragment: Distribution, regs: Buffer, memory: Buffer, *, store: bool = 
 def kernel(name: str, params: tuple[Buffer, ...], threads: int, body: tuple[Stmt, ...], **more: Any) -> Kernel:
     role = Role("main", 0, threads // more.pop("lanes", 32), body)
     return Kernel(
-        name, params, (1,), (Var("bx"),), threads, (role,), level="thread", launch_threads=threads, outputs=(2,), **more
-    )
+        name, params, (1,), (Var("bx"),), threads, (role,), level="thread", launch_threads=threads,
+        outputs=more.pop("outputs", (2,)), **more,
+    )  # fmt: skip
 
 
 def warp_probe(atom: Atom) -> Kernel:
@@ -81,6 +84,47 @@ def warp_probe(atom: Atom) -> Kernel:
         move(atom.c, rc, c, store=True),
     )
     return kernel("probe", (a, b, c), atom.threads, body, buffers=(ra, rb, rc), lanes=atom.threads)
+
+
+def sparse_probe(atom: Atom, width: int) -> Kernel:
+    """C = A · Bᵀ by one mma.sp; A (M, K / 2), metadata E (M, fields) of `width` bits, B (N, K), C (M, N)."""
+    rows = metadata_fragment(dtype(CONTAINER.get(atom.a_dtype, atom.a_dtype)).bits, width)
+    operands = (
+        ("A", atom.a, atom.a_dtype), ("E", rows, f"int{width}"),
+        ("B", atom.b, atom.b_dtype), ("C", atom.c, atom.c_dtype),
+    )  # fmt: skip
+    memory = [tensor(n, f.shape, d) for n, f, d in operands]
+    regs = [registers(f"r{n}", f, d) for n, f, d in operands]
+    a, e, b, c = (Reg(x, ZERO, x.shape[0]) for x in regs)
+    loads = [move(f, r, m) for (_, f, _), r, m in zip(operands[:3], regs, memory, strict=False)]
+    body = (
+        *clear(regs[3]),
+        *loads,
+        MmaSparse(atom.instruction, c, a, b, c, e),
+        move(atom.c, regs[3], memory[3], store=True),
+    )
+    return kernel("probe", tuple(memory), 32, body, buffers=tuple(regs), outputs=(3,))
+
+
+def sparse_operands(atom: Atom, width: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Small integers for the held half of A and for B (N, K), metadata with every choice of places, and the product."""
+    rng = np.random.default_rng(seed)
+    count, size = (1, 2) if atom.a_dtype == "tfloat32" else (2, 4)
+    groups = atom.k // size
+    held = rng.integers(0 if atom.a_dtype == "uint8" else -4, 5, (atom.m, groups, count))
+    places = np.sort(np.argsort(rng.random((atom.m, groups, size)), axis=-1)[..., :count], axis=-1)
+    dense = np.zeros((atom.m, groups, size), np.int64)
+    np.put_along_axis(dense, places, held, axis=-1)
+    b = rng.integers(0 if atom.b_dtype == "uint8" else -4, 5, (atom.n, atom.k))
+    pairs = [(0, 1), (2, 3)] if count == 1 else []
+    fields = np.zeros((atom.m, groups), np.uint64)
+    for row, group in np.ndindex(*fields.shape):
+        low, high = pairs[places[row, group, 0]] if pairs else places[row, group]
+        fields[row, group] = low + 4 * high
+    words = (fields.reshape(atom.m, -1, width // 4) << np.arange(0, width, 4, dtype=np.uint64)).sum(-1)
+    metadata = words.astype(f"uint{width}").view(f"int{width}")
+    kinds = [dtype(CONTAINER.get(k, k)).numpy for k in (atom.a_dtype, atom.b_dtype)]
+    return held.reshape(atom.m, -1).astype(kinds[0]), metadata, b.astype(kinds[1]), dense.reshape(atom.m, -1) @ b.T
 
 
 def clear(regs: Buffer) -> tuple[Stmt, ...]:

@@ -42,7 +42,7 @@ def name(value: object) -> str:
 
 def simulate(kernel, inputs, product, target: str) -> None:  # type: ignore[no-untyped-def]
     out = np.zeros(product.shape, kernel.params[-1].dtype.numpy)
-    thread.run(kernel, [*inputs, out], target=Target.of(target), outputs=[2])
+    thread.run(kernel, [*inputs, out], target=Target.of(target), outputs=[len(inputs)])
     np.testing.assert_array_equal(out.astype(np.int64), product)
 
 
@@ -78,7 +78,7 @@ def on_card(kernel, inputs, product) -> None:  # type: ignore[no-untyped-def]
     source = emit(kernel, Target.of("sm_90a"))
     kinds = [p.dtype.name for p in kernel.params]
     pairs = zip(inputs, kinds, strict=False)
-    tensors = [torch.from_numpy(x.astype(np.float32)).to(getattr(torch, k)).cuda() for x, k in pairs]
+    tensors = [torch.from_numpy(x.astype(np.float64)).to(getattr(torch, k)).cuda() for x, k in pairs]
     out = torch.full(product.shape, -77, dtype=getattr(torch, kinds[-1]), device="cuda")
     Launcher([(source, nvrtc.build(source))])(*tensors, out)
     np.testing.assert_array_equal(out.double().cpu().numpy(), product)

@@ -86,17 +86,18 @@ def gemm_sp(
     what = "T.gemm_sp"
     builder = require(what)
     given = hints(annotations, k_pack=k_pack if k_pack != 1 else None, wg_wait=wg_wait or None)
-    regions = _operands(what, (("A", A_sparse), ("E", E), ("B", B), ("C", C)))
-    flags = _flags(what, transpose_A=transpose_A, transpose_E=transpose_E, transpose_B=transpose_B)
-    builder.emit(GemmSparse(*regions, *flags, truth(clear_accum), _split(what, policy), given, loc=builder.here))
+    a, e, b, c = _operands(what, (("A", A_sparse), ("E", E), ("B", B), ("C", C)))
+    ta, te, tb = _flags(what, transpose_A=transpose_A, transpose_E=transpose_E, transpose_B=transpose_B)
+    split, clear = _split(what, policy), truth(clear_accum)
+    builder.emit(GemmSparse(a, e, b, c, ta, te, tb, clear, split, given, loc=builder.here))
 
 
 def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:
     """Emits a Gemm of checked operands."""
     builder = require(what)
-    regions = _operands(what, (("A", A), ("B", B), ("C", C)))
-    flags = _flags(what, transpose_A=ta, transpose_B=tb)
-    builder.emit(Gemm(*regions, *flags, truth(clear), _split(what, policy), given, loc=builder.here))
+    a, b, c = _operands(what, (("A", A), ("B", B), ("C", C)))
+    flag_a, flag_b = _flags(what, transpose_A=ta, transpose_B=tb)
+    builder.emit(Gemm(a, b, c, flag_a, flag_b, truth(clear), _split(what, policy), given, loc=builder.here))
 
 
 def _operands(what: str, given: tuple[tuple[str, Any], ...]) -> tuple[Region, ...]:

@@ -47,16 +47,18 @@ def metadata_fragment(bits: int, width: int) -> Fragment:
     """The metadata of one instruction in elements of `width` bits, as a matrix of 16 rows; a lane's elements fill its
     register from the lowest bits up. LayoutError when an element holds fields of two lanes."""
     fields = width // FIELD_BITS
+    rows = thread_mode(8, 4, 0, 1)
     if bits == 8:
-        held, split = 8 // fields, (thread_mode(2, 1, 0, 8), thread_mode(2, 2, 1, 8 // fields))
-        return Fragment((M, 2 * held), (*split, thread_mode(8, 4, 0, 1), reg_mode(held, 1, 1, 1)))
+        held = 8 // fields
+        quad = (thread_mode(2, 1, 0, 8), thread_mode(2, 2, 1, held))
+        return Fragment((M, 2 * held), (rows, *quad, reg_mode(held, 1, 1, 1)))
     if fields > 4:
         raise LayoutError(
             f"metadata of {width} bits for operands of {bits} bits", rule="one lane holds 16 bits of a row"
         )
     held = 4 // fields
-    split = (thread_mode(2, 1, 1, held), thread_mode(2, 2), thread_mode(8, 4, 0, 1))
-    return Fragment((M, 2 * held), (*split, reg_mode(held, 1, 1, 1), reg_mode(2, held, 0, 8)))
+    quad = (thread_mode(2, 1, 1, held), thread_mode(2, 2))
+    return Fragment((M, 2 * held), (rows, *quad, reg_mode(held, 1, 1, 1), reg_mode(2, held, 0, 8)))
 
 
 @cache

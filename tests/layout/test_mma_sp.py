@@ -1,0 +1,135 @@
+"""Sparse matrix instructions: every index of the metadata against the manual's figures, and probes of every row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.layout.probes import sparse_operands, sparse_probe
+from tests.layout.test_probes import name, on_card, simulate
+from tileworkbench.errors import InternalError, LayoutError
+from tileworkbench.ir.dtype import DTYPES
+from tileworkbench.layout import find_atoms, metadata, metadata_elements, metadata_fragment, mma_sp_atoms
+from tileworkbench.layout.atoms import Atom
+from tileworkbench.layout.mma_sp import metadata_rows_fragment
+from tileworkbench.simulate.thread.fragments import sparse_fragments
+from tileworkbench.simulate.thread.sparse import fields_of
+
+ATOMS = mma_sp_atoms()
+WIDTHS = (8, 16, 32)
+
+
+def figure(bits: int, lane: int, field: int) -> tuple[int, int]:
+    """(row, field of the row) of the `field`-th 4 bits of a lane's metadata: PTX ISA, figures of the metadata of
+    m16n8k32 with .f16 (and m16n8k16 with .tf32), selector 0, and of m16n8k64 with 8-bit types."""
+    group, thread = lane >> 2, lane % 4
+    if bits == 8:
+        return group + 8 * (thread % 2), 8 * (thread // 2) + field
+    return group + 8 * (field // 4), 4 * (thread % 2) + field % 4
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_every_field_is_where_the_figures_say(bits: int) -> None:
+    table = metadata_fragment(bits, 4).table()
+    assert table.shape == (32, 8, 2)
+    for lane in range(32):
+        for field in range(8):
+            assert tuple(table[lane, field]) == figure(bits, lane, field)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_lanes_of_selector_0_hold_every_field_once(bits: int) -> None:
+    fragment = metadata_fragment(bits, 4)
+    giving = fragment.table()[[lane for lane in range(32) if bits == 8 or lane % 4 < 2]].reshape(-1, 2)
+    fields = 16 if bits == 8 else 8
+    assert len(giving) == 16 * fields and len({tuple(x) for x in giving}) == 16 * fields
+    assert fragment.shape == (16, fields) and fragment.replication == (1 if bits == 8 else 2)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_wider_elements_are_runs_of_fields(bits: int, width: int) -> None:
+    fields = metadata_fragment(bits, 4).table()
+    if width == 32 and bits > 8:
+        with pytest.raises(LayoutError, match="one lane holds 16 bits of a row"):
+            metadata_fragment(bits, width)
+        rows = metadata_rows_fragment().table()
+        for lane in range(32):
+            for i in range(8):
+                assert fields[lane, i, 0] == rows[lane, i // 4, 0] and fields[lane, i, 1] // 4 == lane % 2
+        return
+    run = width // 4
+    table = metadata_fragment(bits, width).table()
+    assert table.shape[1] * width == 32
+    for lane in range(32):
+        for i in range(8):
+            row, column = table[lane, i // run]
+            assert tuple(fields[lane, i]) == (row, column * run + i % run)
+
+
+def test_one_element_speaks_of_a_run_of_a_row() -> None:
+    assert [metadata_elements(16, w) for w in WIDTHS] == [8, 16, 32]
+    assert [metadata_elements(8, w) for w in WIDTHS] == [8, 16, 32]
+    assert [metadata_elements(32, w) for w in WIDTHS] == [4, 8, 16]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_thread_machine_reads_the_same_bits(bits: int) -> None:
+    k = 512 // bits
+    numbers = np.random.default_rng(0).integers(0, 16, (16, k // (2 if bits == 32 else 4)))
+    table = metadata_fragment(bits, 4).table()
+    held = numbers[table[..., 0], table[..., 1]].astype(np.uint32)
+    words = (held << np.arange(0, 32, 4, dtype=np.uint32)).sum(1).astype(np.uint32)
+    if bits > 8:
+        words[2::4] = words[3::4] = 0xDEADBEEF  # lanes 2 and 3 of a quad give nothing
+    assert np.array_equal(fields_of(words, k, bits // 8), numbers)
+
+
+@pytest.mark.parametrize("atom", ATOMS, ids=name)
+def test_operands_are_those_of_the_thread_machine(atom: Atom) -> None:
+    table = sparse_fragments(atom.instruction, DTYPES[atom.a_dtype].bytes)
+    for operand, fragment, turned in ((table.a, atom.a, False), (table.b, atom.b, True), (table.c, atom.c, False)):
+        row, column = np.moveaxis(fragment.table().transpose(1, 0, 2), -1, 0)
+        row, column = (column, row) if turned else (row, column)
+        assert np.array_equal(operand.flat, row * operand.columns + column)
+
+
+def test_a_block_tile_spreads_over_warps() -> None:
+    fragment = metadata(16, 16, (64, 4), 2, 2)  # two warps along M, two that share their rows, two steps along K
+    table = fragment.table()
+    assert fragment.threads == 128 and fragment.registers == 8
+    for thread in range(128):
+        lane, warp_m = thread % 32, thread // 32 % 2
+        for register in range(8):
+            low, step, tile = register % 2, register // 2 % 2, register // 4
+            want = (32 * warp_m + 16 * tile + lane // 4 + 8 * low, 2 * step + lane % 2)
+            assert tuple(table[thread, register]) == want
+    assert metadata(16, 32, (32, 1), 1, 2).registers == 4
+
+
+def test_rows_by_architecture() -> None:
+    assert [a.shape for a in find_atoms("sm_80", "float16", "float16", "float32", "mma.sp")] == [(16, 8, 32)]
+    assert not find_atoms("sm_80", "float8_e5m2", "float8_e5m2", "float32", "mma.sp")
+    assert find_atoms("sm_90a", "float8_e5m2", "float8_e4m3fn", "float32", "mma.sp")[0].k == 64
+    assert not find_atoms("sm_75", "float16", "float16", "float32", "mma.sp")
+    assert not find_atoms("gfx942", "float16", "float16", "float32", "mma.sp")
+    assert all(a.metadata is None for a in find_atoms("sm_90a", "float16", "float16", "float32"))
+    atom = ATOMS[0]
+    with pytest.raises(InternalError, match="metadata"):
+        type(atom)(**{**vars(atom), "metadata": metadata_fragment(16, 8)})
+
+
+CASES = [(a, w) for a in ATOMS for w in WIDTHS if w < 32 or a.k == 64]
+
+
+@pytest.mark.parametrize(("atom", "width"), CASES, ids=name)
+def test_probe(atom: Atom, width: int) -> None:
+    *inputs, product = sparse_operands(atom, width)
+    simulate(sparse_probe(atom, width), inputs, product, "sm_90a")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("atom", "width"), CASES, ids=name)
+def test_probe_on_card(atom: Atom, width: int) -> None:
+    *inputs, product = sparse_operands(atom, width, 1)
+    on_card(sparse_probe(atom, width), inputs, product)
