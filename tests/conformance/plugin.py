@@ -51,7 +51,13 @@ def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return text.strip()[:600]
 
 
+# The checkout's project file declares these; it is not read where another project's folder holds the checkout.
+MARKERS = ("perf: tests of timing, left out unless asked for", "slow: long-running sweeps")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
     path = config.getoption("--conformance-out")
     if path:
         config.pluginmanager.register(

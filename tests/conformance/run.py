@@ -26,6 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("examples.list")
+FUNCTIONS = Path(__file__).with_name("behaviour.list")
 TAIL = 4000  # characters of output kept with a failure
 MILLISECONDS = re.compile(r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*ms\b")
 # The last line of a traceback: the error's name, then what it says.
@@ -78,6 +79,8 @@ def test_files(checkout: Path, folders: list[str]) -> list[Job]:
 def command(job: Job, plain: bool, records: Path) -> list[str]:
     if job.pytest:
         options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin"]
+        if any((folder / "conftest.py").is_file() for folder in job.file.parents[1:3]):
+            options.append("--run-perf")  # the checkout's own option: its tests of timing are left out without it
         run = ["pytest", *options, "--conformance-out", str(records), "--conformance-group", job.group, str(job.file)]
         return [sys.executable, "-m", *run]
     runner = [] if plain else ["-m", "tileworkbench.compat"]
@@ -156,6 +159,28 @@ def tests_summary(records: Path) -> str:
     )
 
 
+def functions_summary(records: Path, listing: Path) -> str:
+    """Of the listed test functions (lines "set file::function"), how many passed, by set, and which did not.
+
+    A function passes when none of its cases fails and at least one runs: its own gates may skip the others."""
+    statuses: dict[str, set[str]] = {}
+    for line in records.read_text(encoding="utf-8").splitlines() if records.is_file() else ():
+        record = json.loads(line)
+        file, _, function = record["name"].partition("::")
+        function = function.split("[")[0].rpartition("::")[2]
+        statuses.setdefault(f"{file.rpartition('testing/python/')[2]}::{function}", set()).add(record["status"])
+    lines = []
+    rows = [line.split() for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for group in dict.fromkeys(group for group, _ in rows):
+        names = [name for at, name in rows if at == group]
+        passed = [name for name in names if "passed" in (s := statuses.get(name, set())) and s <= {"passed", "skipped"}]
+        lines.append(f"{group}: {len(passed)} of {len(names)} listed functions passed")
+        lines += [f"  not {name}" for name in names if name not in passed and name in statuses]
+        files = {name.partition("::")[0] for name in names if name not in statuses}
+        lines += [f"  not run: {file}" for file in sorted(files)]
+    return "\n".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkout", type=Path, default=os.environ.get("TILELANG_CHECKOUT"), help="TileLang's sources")
@@ -185,6 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(summary(outcomes))
     if given.tests is not None:
         print(tests_summary(records))
+        print(functions_summary(records, FUNCTIONS))
     return 0 if all(o.status == "passed" for o in outcomes) else 1
 
 

@@ -83,3 +83,30 @@ def test_the_list_names_every_script_once():
     rows = [line.split() for line in run.LIST.read_text().splitlines()]
     assert len(rows) == 112 == len({name for _, name in rows})
     assert sum(group == "core" for group, _ in rows) == 62
+
+
+def test_the_listed_functions_are_those_of_the_contract():
+    rows = [line.split() for line in run.FUNCTIONS.read_text().splitlines()]
+    assert len(set(map(tuple, rows))) == len(rows) == 345 + 55
+    assert sum(group == "behaviour" for group, _ in rows) == 345
+
+
+def test_a_listed_function_passes_with_all_of_its_cases(tmp_path):
+    listing, records = tmp_path / "list", tmp_path / "records"
+    names = ["whole", "partly", "gated", "left", "absent"]
+    listing.write_text("".join(f"issue issue/test_a.py::test_{name}\n" for name in names))
+    statuses = [
+        ("whole", "passed"), ("whole", "passed"), ("partly", "passed"), ("partly", "failed"), ("gated", "passed"),
+        ("gated", "skipped"), ("left", "skipped"),
+    ]  # fmt: skip
+    records.write_text(
+        "".join(
+            json.dumps({"name": f"somewhere/testing/python/issue/test_a.py::test_{name}[{case}]", "status": status})
+            + "\n"
+            for case, (name, status) in enumerate(statuses)
+        )
+    )
+    said = run.functions_summary(records, listing).splitlines()
+    assert said[0] == "issue: 2 of 5 listed functions passed"
+    assert said[1:] == ["  not issue/test_a.py::test_partly", "  not issue/test_a.py::test_left",
+                        "  not run: issue/test_a.py"]  # fmt: skip
