@@ -50,7 +50,8 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
     for buffer in order:
         taken = sorted(places[b] for b in places if apart or lives[b].meets(lives[buffer]))
         places[buffer] = (_first_gap(taken, _bytes(kernel, buffer), alignment[buffer]), _bytes(kernel, buffer))
-    views = {n for n in walk(kernel.body) if isinstance(n, Buffer) and n.space == "shared" and root(n) is not n}
+    shared = dict.fromkeys(n for n in walk(kernel.body) if isinstance(n, Buffer) and n.space == "shared")
+    views = [b for b in shared if root(b) is not b]
     places |= {view: (places[root(view)][0], _bytes(kernel, view)) for view in views if root(view) in places}
     return kernel.with_(attrs={**kernel.attrs, "places": places})
 
@@ -79,7 +80,7 @@ def _first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
 
 
 def _lives(kernel: Kernel) -> dict[Buffer, Life]:
-    foreign = {b for c in kernel.channels if c.consumers != (c.producer,) for b in c.buffers}
+    foreign = dict.fromkeys(b for c in kernel.channels if c.consumers != (c.producer,) for b in c.buffers)
     found: dict[Buffer, Life] = {}
     for role in kernel.body:
         if not isinstance(role, Role):
@@ -90,7 +91,7 @@ def _lives(kernel: Kernel) -> dict[Buffer, Life]:
                 late = buffer not in foreign
                 found[buffer] = Life(min(before.first, i), max(before.last, i), late) if before else Life(i, i, late)
     # Positions of different roles cannot be compared: what two roles touch lives all the time.
-    for buffer in foreign & found.keys():
+    for buffer in (b for b in foreign if b in found):
         consumer = next(r for r in kernel.body if isinstance(r, Role) and r.name in _consumers(kernel, buffer))
         spans = [i for i, s in enumerate(consumer.body) if buffer in _touched(s)]
         found[buffer] = Life(-1, max(spans, default=len(consumer.body)), False)
@@ -101,12 +102,14 @@ def _consumers(kernel: Kernel, buffer: Buffer) -> tuple[str, ...]:
     return next(c.consumers for c in kernel.channels if buffer in c.buffers)
 
 
-def _touched(s: Stmt) -> set[Buffer]:
+def _touched(s: Stmt) -> dict[Buffer, None]:
+    """In program order: a set's order hangs on addresses, and the plan on the order, so a kernel would be placed anew,
+    and built anew, in every process."""
     if isinstance(s, Alloc):
-        return set()
+        return {}
     if isinstance(s, (Acquire, Wait, Release)):
-        return set(s.channel.buffers)
-    out = {root(a.buffer) for a in accesses(s) if a.buffer.space == "shared"}
+        return dict.fromkeys(s.channel.buffers)
+    out = dict.fromkeys(root(a.buffer) for a in accesses(s) if a.buffer.space == "shared")
     for inner in _nested(s):
         out |= _touched(inner)
     return out
