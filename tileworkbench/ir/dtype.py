@@ -54,10 +54,6 @@ class DType:
     def __str__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Types are told apart by identity: one that comes from another process is this process's row.
-        return dtype, (self.name,)
-
 
 _ROWS: tuple[tuple[str, str, int, Any], ...] = (
     ("bool", "bool", 8, np.bool_),
