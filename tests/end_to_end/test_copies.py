@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tileworkbench.ir.instr as I
 import tileworkbench.language as T
+from tileworkbench.compat.intrinsics import get_swizzle_layout
+from tileworkbench.compat.layouts import Layout
 from tileworkbench.ir.kernel import Kernel
 
-from .harness import everywhere, instructions, integers
+from .harness import NVIDIA, everywhere, instructions, integers
 
 
 def chosen(kernel: Kernel) -> dict[str, str]:
@@ -178,3 +182,23 @@ def test_ranks() -> None:
 
     a = integers(1, (4, 3, 32, 2, 64), "float16")
     everywhere(kernel, [a], a)
+
+
+@pytest.mark.parametrize("columns", [16, 32, 64, 128])
+def test_a_swizzle_written_as_a_function_is_what_the_copy_engine_writes(columns: int) -> None:
+    def swizzled(i: Any, j: Any) -> list[Any]:
+        return [*get_swizzle_layout(i, j, columns, "float16")]
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 2 * columns), "float16"), C: T.Tensor((64, 2 * columns), "float16")):
+        with T.Kernel(1, threads=64):
+            a = T.alloc_shared((64, columns), "float16")
+            T.annotate_layout({a: Layout((64, columns), swizzled)})
+            for k in T.serial(2):
+                T.copy(A[0, k * columns], a)
+                for i, j in T.Parallel(64, columns):
+                    C[i, k * columns + j] = a[i, j] * 2
+
+    a = integers(11, (64, 2 * columns), "float16")
+    kernels = everywhere(kernel, [a], a * 2, NVIDIA)
+    assert instructions(kernels["sm_90a"], I.TmaLoad)

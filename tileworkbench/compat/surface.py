@@ -22,7 +22,7 @@ class Page:
 
 COMPILER = "TileLang's own compiler, whose passes and intermediate form are not those of this one"
 TVM = "TVM's intermediate form, which this compiler does not have"
-EMITTERS = "hand-emitted matrix instructions (T.gemm chooses and lays out the instruction here)"
+EMITTERS = "matrix instructions that are not written by hand here (T.gemm chooses and lays out the instruction)"
 
 
 def at(module: str, *names: str, **renamed: str) -> dict[str, str]:
@@ -91,13 +91,16 @@ POLICIES = at("compat.templates", "DefaultPolicy", "TensorCorePolicy")
 TIRX = at(
     "compat.tirx", "const", "PrimExpr", "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "BufferLoad", "all", "any"
 )
-TIRX |= {"PrimFunc": "language.prim:PrimFunc"}
+TIRX |= {"PrimFunc": "language.prim:PrimFunc", "IndexMap": "compat.indexmap:IndexMap"}
 NVCC = at("compat.device", "get_target_compute_version", "parse_compute_version", "have_fp8", "have_bf16", "have_tma")
 TOOLS = at("compat.plotting", "plot_layout", "plot_fragment_tv") | at("compat.analyzer", "Analyzer", "AnalysisResult")
 INTRINSICS = at("compat.intrinsics", "get_swizzle_layout", "make_mma_swizzle_layout", "get_mma_micro_size")
+INTRINSICS |= at("compat.mmalayouts", "get_ldmatrix_offset", "mma_store_index_map", "mma_store_index_map_fp64")
+EMITTER = at("compat.emitters", "TensorCoreIntrinEmitter", INT4TensorCoreIntrinEmitter="TensorCoreIntrinEmitter")
 INTRINSIC_PATHS = (
     *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
-    *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics"),
+    *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics", "tilelang.intrinsics"),
+    *("tilelang.intrinsics.mma_layout", "tilelang.intrinsics.utils"),
 )
 SPARSE = at("compat.sparse", "GROUP_CONFIG", "get_e_factor", "get_e_replicate_factor")
 POLICY = at("language", "GemmWarpPolicy")
@@ -202,8 +205,11 @@ PAGES: dict[str, Page] = {
     "tilelang.cuda.language": Page(rest="language"),
     "tilelang.rocm.language": Page(rest="language"),
     "tilelang.cpu.language": Page(rest="language"),
-    **{path: Page(INTRINSICS, foreign=EMITTERS) for path in INTRINSIC_PATHS},
     "tilelang.cuda.intrinsics.sparse_layout": Page(SPARSE),
+    **{path: Page({**INTRINSICS, **EMITTER}, rest="compat.mmalayouts", foreign=EMITTERS) for path in INTRINSIC_PATHS},
+    "tilelang.cuda.intrinsics.macro": Page(EMITTER, foreign=EMITTERS),
+    "tilelang.cuda.intrinsics.macro.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
+    "tilelang.intrinsics.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
     "tilelang.tvm": Page({**at("compat.tirx", "DataType"), **at("errors", TVMError="TileError")}, foreign=TVM),
     "tilelang.tvm.target": Page(at("compat.tvmtarget", "Target"), foreign=TVM),
@@ -221,6 +227,7 @@ INSIDE = {
     "tilelang.tvm": TVM,
     "tilelang.cuda.intrinsics": EMITTERS,
     "tilelang.rocm.intrinsics": EMITTERS,
+    "tilelang.intrinsics": EMITTERS,
     **{
         f"tilelang.{name}": COMPILER
         for name in (

@@ -135,6 +135,16 @@ class Buffer(Node):
     def rank(self) -> int:
         return len(self.shape)
 
+    @property
+    def data(self) -> Buffer:
+        """What statements on addresses take: the buffer itself."""
+        return self
+
+    def scope(self) -> str:
+        """The space by its name in TileLang: shared.dyn, local.fragment, local, global."""
+        named = {"shared": "shared.dyn", "fragment": "local.fragment", "barrier": "shared.barrier"}
+        return named.get(self.space, self.space)
+
     def static_size(self) -> int | None:
         """Elements, or None when an extent is symbolic."""
         return math.prod(self.shape) if all(isinstance(s, int) for s in self.shape) else None

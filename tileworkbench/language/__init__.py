@@ -194,6 +194,7 @@ from .mathfns import (
     tanh,
     trunc,
 )
+from .matrixinstr import ptx_ldmatrix, ptx_mma
 from .missing import unknown as _unknown
 from .persistent import Persistent
 from .pointers import access_ptr, ptx_cp_async

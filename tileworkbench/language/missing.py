@@ -29,7 +29,7 @@ _NEEDS = {
     ),
     "descriptors of matrix instructions, which kernels do not write here": (
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
-        "ptx_wgmma_rs ptx_mma ptx_ldmatrix TensorCoreIntrinEmitter"
+        "ptx_wgmma_rs"
     ),
     "an explicit role schedule, which is not built yet": (
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule annotate_ws_schedule ws_op"

@@ -29,10 +29,11 @@ from ..ir.node import replace, walk
 from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ..ir.uniform import rank
 from ..layout import Distribution
-from . import intrinsics, private
+from . import intrinsics, matrix_element, private
 from .atomic_element import AtomicElement
 from .context import Context, run
 from .extern import ExternCall
+from .matrix_element import MatrixLoad, MatrixProduct
 from .nest import Nest
 from .values import TRUE, Scope, cache_of, coordinates, expression, register_index, thread_scope
 
@@ -115,6 +116,10 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return _extern(s, scope)
     if isinstance(s, AtomicElement):
         return _atomic(s, scope)
+    if isinstance(s, MatrixLoad):
+        return matrix_element.emit_load(s, scope)
+    if isinstance(s, MatrixProduct):
+        return matrix_element.emit_product(s, scope)
     raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
 
 

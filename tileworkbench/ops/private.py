@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.expr import Buffer, Const, Expr, Load, Special, Var, as_expr, compare, const
 from ..ir.node import walk
-from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
+from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt, Store
 from .context import Context
 
 SPACES = ("local", "var")
@@ -55,12 +55,10 @@ def constant_trips(s: For) -> int | None:
 def walks_private(s: For) -> bool:
     """True when the loop's variable is part of the place of a private element."""
     for n in walk(s.body):
-        if (
-            isinstance(n, (Load, Store))
-            and n.buffer.space in SPACES
-            and (n.buffer.static_size() or 1) > 1
-            and any(m is s.var for i in n.indices for m in walk(i))
-        ):
+        if not isinstance(n, (Load, Store, Region)) or n.buffer.space not in SPACES:
+            continue
+        place = n.starts if isinstance(n, Region) else n.indices
+        if (n.buffer.static_size() or 1) > 1 and any(m is s.var for i in place for m in walk(i)):
             return True
     return False
 

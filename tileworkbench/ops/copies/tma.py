@@ -15,7 +15,7 @@ from ...ir.kernel import TmaMap
 from ...ir.op import Impl, Refusal
 from ...ir.region import root
 from ...ir.stmt import ZERO, Region, Stmt
-from ...layout import SharedLayout, SwizzledLayout
+from ...layout import SharedLayout
 from ...layout.tma import TmaBox, TmaBoxes, swizzle_span, tma_boxes
 from ...target import Target
 from ..context import Context, row_major_strides
@@ -109,9 +109,8 @@ def _layouts(near: Region, item: int) -> tuple[SharedLayout, ...]:
 
 def _part(layout: SharedLayout, shape: tuple[int, ...], item: int) -> SharedLayout:
     """The layout of one slice of the leading dimensions: the same kind, `shape` large."""
-    if isinstance(layout, SwizzledLayout):
-        return SharedLayout.swizzled(shape, item, layout.span)
-    return SharedLayout.row_major(shape)
+    span = swizzle_span(layout, item)  # by table: a user's function may be the same layout
+    return SharedLayout.swizzled(shape, item, span) if span else SharedLayout.row_major(shape)
 
 
 @cache
@@ -141,7 +140,7 @@ def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Region, 
     full = [1] * tensor.rank
     for tensor_dim, tile_dim in zip(dims, tile_dims, strict=True):
         full[tensor_dim] = box[tile_dim]
-    swizzle = layout.span if isinstance(layout, SwizzledLayout) else 0
+    swizzle = swizzle_span(layout, item) or 0
     key = (tensor, tuple(full), swizzle)
     made = ctx.maps.get(key)
     if made is None:

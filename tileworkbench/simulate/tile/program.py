@@ -17,8 +17,9 @@ from ...ir.op import Op
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ...ops.atomic_element import AtomicElement
 from ...ops.extern import ExternCall
+from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
-from . import atomic, control, intrinsics, roles, statement, taint
+from . import atomic, control, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
 from .matmul import Products
@@ -37,6 +38,8 @@ _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
     Break: control.compile_exit,
     Continue: control.compile_exit,
     AtomicElement: atomic.compile_atomic,
+    MatrixLoad: matrix_element.compile_load,
+    MatrixProduct: matrix_element.compile_product,
     **roles.PLAIN,
 }
 _WAITING: dict[type, Callable[..., Body]] = {
