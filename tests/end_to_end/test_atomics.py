@@ -7,7 +7,7 @@ import pytest
 
 import tileworkbench.ir.instr as I
 import tileworkbench.language as T
-from tileworkbench.errors import TargetError
+from tileworkbench.errors import LanguageError, TargetError
 
 from .harness import everywhere, instructions, integers, lowered
 
@@ -177,3 +177,61 @@ def test_by_engine() -> None:
     with pytest.raises(TargetError, match="copy engine") as error:
         lowered(kernel, "sm_80")
     assert error.value.loc is not None
+
+
+@pytest.mark.parametrize("order", ["relaxed", "acquire", "seq_cst"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "float16"])
+def test_loads_and_stores(dtype: str, order: str) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((40, 30), dtype), B: T.Tensor((40, 30), dtype)):
+        with T.Kernel(2, threads=64) as bx:
+            for i, j in T.Parallel(32, 32):
+                if bx * 32 + i < 40 and j < 30:
+                    value = T.atomic_load(A[bx * 32 + i, j], memory_order=order)
+                    T.atomic_store(B[bx * 32 + i, j], value * 2, "release" if order == "acquire" else order)
+
+    a = integers(1, (40, 30), dtype)
+    everywhere(kernel, [a], a + a)
+
+
+def test_an_atomic_store_makes_a_shared_element_defined() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((64,), "int32")
+            T.atomic_store(S[63 - tx], A[tx])
+            T.sync_threads()
+            B[tx] = T.atomic_load(S[tx]) + S[tx]
+
+    a = integers(1, (64,), "int32")
+    everywhere(kernel, [a], 2 * a[::-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "order"), [("load", "release"), ("load", "acq_rel"), ("store", "acquire"), ("store", "consume")]
+)
+def test_orders_that_a_load_or_store_cannot_have(text: str, order: str) -> None:
+    with pytest.raises(LanguageError, match=f"atomic_{text} does not support memory_order"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=32):
+                if text == "load":
+                    A[0] = T.atomic_load(A[1], memory_order=order)
+                else:
+                    T.atomic_store(A[1], 1, memory_order=order)
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_packed_with_the_old_values(lanes: int) -> None:
+    add = T.atomic_addx2 if lanes == 2 else T.atomic_addx4
+
+    @T.prim_func
+    def kernel(V: T.Tensor((lanes,), "float16"), D: T.Tensor((lanes,), "float16"), P: T.Tensor((lanes,), "float16")):
+        with T.Kernel(1, threads=1):
+            add(D, V)
+            P[0:lanes] = add(D[0:lanes], V[0:lanes], return_prev=True)
+
+    v, d = np.arange(1, lanes + 1, dtype=np.float16), np.full(lanes, 7, np.float16)
+    everywhere(kernel, [v], [d + 2 * v, d + v], initial=[d, np.zeros(lanes, np.float16)])

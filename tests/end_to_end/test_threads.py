@@ -137,3 +137,42 @@ def test_vars_in_parallel() -> None:
 
     a = integers(1, (4, 128))
     everywhere(kernel, [a], a * a + 3)
+
+
+@pytest.mark.parametrize("threads", [1, 16, 48, 100])
+def test_blocks_that_are_no_whole_warps(threads: int) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32"), N: T.Tensor((3,), "int32")):
+        with T.Kernel(1, threads=threads):
+            s = T.alloc_shared((64,), "int32")
+            f = T.alloc_fragment((64,), "int32")
+            total = T.alloc_fragment((1,), "int32")
+            T.atomic_add(N[0], 1)
+            T.copy(A, s)
+            T.copy(s, f)
+            T.reduce_sum(f, total)
+            T.atomic_add(N[1], s[3])
+            T.atomic_add(N[2], total[0])
+            for i in T.Parallel(64):
+                B[i] = f[i] * 2
+
+    a = integers(1, (64,), "int32")
+    start = [np.zeros(64, np.int32), np.zeros(3, np.int32)]
+    everywhere(kernel, [a], [a * 2, threads * np.array([1, a[3], a.sum()])], initial=start)
+
+
+def test_one_thread_changes_memory_step_by_step() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=1):
+            B[0] = A[0]
+            for i in T.serial(7):
+                B[i + 1] = B[i] + A[i + 1]
+                B[0] += 1
+
+    a = integers(2, (8,), "int32")
+    b = [int(a[0])] + [0] * 7
+    for i in range(7):
+        b[i + 1] = b[i] + int(a[i + 1])
+        b[0] += 1
+    everywhere(kernel, [a], np.array(b))

@@ -60,8 +60,11 @@ def test_dtypes():
     ):
         assert getattr(T, name) == name
     assert T.dtypes.float16 == T.float16 and T.float16 != T.float32 and len({T.half, T.float16}) == 1
+    assert T.float16x2 == "float16x2" and T.float16x2.lanes == 2 and T.dtypes.float32x4.bits == 32
     with pytest.raises(TargetError, match="vectors"):
-        T.float16x2
+        T.Tensor((4,), T.float16x2)
+    with pytest.raises(TargetError, match="vectors"):
+        T.Tensor((4,), "float32x4")
 
 
 def test_values_outside_a_kernel():

@@ -41,7 +41,7 @@ def _touched(n: Node, maps: dict[str, Buffer], kernel: Kernel) -> list[tuple[Buf
     if isinstance(n, BulkStore):
         return [(n.dst.buffer, "rw" if n.reduce else "w")]
     if isinstance(n, AtomicMem):
-        return [(n.dst.buffer, "rw")]
+        return [(n.dst.buffer, {"load": "r", "store": "w"}.get(n.op, "rw"))]
     if isinstance(n, TmaLoad | TmaStore):
         if n.map not in maps:
             raise InternalError(f"the kernel has no tensor map {n.map!r}", rule="lowering is complete", loc=n.loc)

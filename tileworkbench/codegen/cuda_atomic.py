@@ -26,7 +26,32 @@ _ORDERS, _SCOPES = ("relaxed", "acquire", "release", "acq_rel"), ("cta", "gpu", 
 _OPS = ("add", "max", "min", "and", "or", "xor", "exch", "cas")
 
 
+def _one_way(p: Any, s: AtomicMem) -> None:
+    """An atomic load or store: one access with an order of its own."""
+    word, reads, shared = _WORD.get(s.value.buffer.dtype.bytes), s.op == "load", s.dst.buffer.space == "shared"
+    orders = ("relaxed", "acquire", "seq_cst") if reads else ("relaxed", "release", "seq_cst")
+    if word is None or s.order not in orders or s.scope_of not in _SCOPES:
+        raise InternalError(f"atomic {s.op} {s.order} of {s.value.buffer.dtype}", loc=s.loc)
+    ptx, constraint, c_type = word
+    weaker = s.order if s.order != "seq_cst" else "acquire" if reads else "release"
+    fence = f"fence.sc.{s.scope_of}; " if s.order == "seq_cst" else ""
+    at, at_arg = ('"r"(at)', "unsigned at") if shared else ('"l"(at)', "void* at")
+    where = f"{weaker}.{s.scope_of}.{'shared' if shared else 'global'}.{ptx}"
+    name = f"tw_atomic_{s.op}_{ptx}_{s.order}_{s.scope_of}_{s.dst.buffer.space}"
+    if reads:
+        act = f'asm volatile("{fence}ld.{where} %0, [%1];" : "={constraint}"(*({c_type}*)v) : {at} : "memory");'
+    else:
+        act = f'asm volatile("{fence}st.{where} [%0], %1;" :: {at}, "{constraint}"(*(const {c_type}*)v) : "memory");'
+    given = at_arg if shared or not reads else f"const {at_arg}"
+    p.define(name, f"{D} void {name}({given}, {'' if reads else 'const '}void* v) {{ {act} }}")
+    place = p.shared(s.dst) if shared else p.pointer(s.dst)
+    p.guarded(s.pred, f"{name}({place}, {p.regs(s.old if reads else s.value)});")
+
+
 def _atomic(p: Any, s: AtomicMem) -> None:
+    if s.op in ("load", "store"):
+        _one_way(p, s)
+        return
     if (
         s.op not in _OPS
         or s.order not in _ORDERS

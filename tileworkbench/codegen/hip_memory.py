@@ -53,7 +53,22 @@ _FETCH = {"add": "fetch_add", "max": "fetch_max", "min": "fetch_min", "and": "fe
           "xor": "fetch_xor", "exch": "exchange"}  # fmt: skip
 
 
+def _one_way(p: Any, s: AtomicMem) -> None:
+    """An atomic load or store."""
+    dtype, reads = s.value.buffer.dtype, s.op == "load"
+    order, scope = {**_ORDERS, "seq_cst": "SEQ_CST"}[s.order], f"__HIP_MEMORY_SCOPE_{_SCOPES[s.scope_of]}"
+    word = {2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}[dtype.bytes]
+    call = f"__hip_atomic_{s.op}(at, {'' if reads else '*v, '}__ATOMIC_{order}, {scope})"
+    name = f"tw_atomic_{s.op}{dtype.bits}_{s.order}_{s.scope_of}"
+    text = f"{D} void {name}(const void* place, void* value) {{\n  {word} *at = ({word}*)place, *v = ({word}*)value;\n"
+    p.define(name, f"{text}  {'*v = ' if reads else ''}{call};\n}}")
+    p.guarded(s.pred, f"{name}({p.pointer(s.dst)}, {p.regs(s.old if reads else s.value)});")
+
+
 def _atomic(p: Any, s: AtomicMem) -> None:
+    if s.op in ("load", "store"):
+        _one_way(p, s)
+        return
     dtype = s.value.buffer.dtype
     known = s.op in (*_FETCH, "cas") and s.order in _ORDERS and s.scope_of in _SCOPES
     if not known or s.dst.buffer.space not in ("global", "shared"):

@@ -63,7 +63,7 @@ from .arithmetic import (
     truncdiv,
     truncmod,
 )
-from .atomic import atomic_add, atomic_max, atomic_min, atomic_or
+from .atomic import atomic_add, atomic_load, atomic_max, atomic_min, atomic_or, atomic_store
 from .barrier import (
     WarpSpecialize,
     barrier_arrive,
@@ -104,6 +104,7 @@ from .debug import device_assert, evaluate, print
 from .dtypes import NAMES as _DTYPES
 from .dtypes import UNBUILT as _UNBUILT
 from .dtypes import dtype
+from .dtypes import vector_dtype as _vector_dtype
 from .elements import all_of, any_of, atomic_addx2, atomic_addx4, index_to_coordinates, transpose
 from .extern import call_extern, call_pure_extern
 from .images import c2d_im2col, im2col
@@ -268,4 +269,7 @@ globals().update(_UNBUILT)
 
 
 def __getattr__(name: str) -> Any:
+    vector = _vector_dtype(name)
+    if vector is not None:
+        return vector
     raise _unknown(name, globals())

@@ -212,9 +212,16 @@ class Assignments(Operators):
             value = fitted(self.scalar(k, value, "="), target.buffer)
             builder_of().emit(Store(target.buffer, target.starts, value, loc=self.loc(k)))
             return
+        extents = target.extents
+        if isinstance(value, tuple) and extents[-1] == len(value) and all(e == 1 for e in extents[:-1]):
+            lanes = [self.let(builder_of(), "value", fitted(v, target.buffer), self.loc(k)) for v in value]
+            for n, lane in enumerate(lanes):
+                place = (*target.starts[:-1], target.starts[-1] + n)
+                builder_of().emit(Store(target.buffer, place, lane, loc=self.loc(k)))
+            return
         raise fault(
             f"a slice of `{target.buffer.name}` is assigned",
-            "`=` stores one element; tiles are written by tile operations",
+            "`=` stores one element, or a tuple of as many values as the slice has elements",
             "use T.copy(src, dst) or T.fill(dst, value), or a T.Parallel loop over the elements",
             self.loc(k),
         )

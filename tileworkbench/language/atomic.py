@@ -15,9 +15,10 @@ from .regions import element, pair, to_region
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 
 
-def _atomic(
+def update(
     kind: str, dst: Any, value: Any, memory_order: str | None, return_prev: bool, use_tma: bool = False
 ) -> Expr | None:
+    """Emits one read-modify-write; the old value of an element where that is asked for."""
     what = f"T.atomic_{kind}"
     builder = require(what)
     order = memory_order or "relaxed"
@@ -38,9 +39,7 @@ def _atomic(
     fitted = cast(as_expr(value, dst.buffer.dtype), dst.buffer.dtype)
     old = None
     if return_prev:
-        old = Buffer(builder.unique("old"), (1,), dst.buffer.dtype, "var", loc=builder.here)
-        builder.emit(Alloc(old, loc=builder.here))
-        builder.define(old)
+        old = _previous(dst.buffer)
     builder.emit(AtomicElement(kind, dst.buffer, dst.indices, fitted, order, old, loc=builder.here))
     return Load(old, (ZERO,), loc=builder.here) if old is not None else None
 
@@ -60,19 +59,66 @@ def atomic_add(
     dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, use_tma: bool = False
 ) -> Expr | None:
     """Adds to an element or a tile; `return_prev` gives the element's old value; `use_tma` reduces in bulk."""
-    return _atomic("add", dst, value, memory_order, return_prev, use_tma)
+    return update("add", dst, value, memory_order, return_prev, use_tma)
+
+
+LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
+STORE_ORDERS = ("relaxed", "release", "seq_cst")
+
+
+def _place(what: str, of: Any, memory_order: str, orders: tuple[str, ...]) -> Load:
+    if memory_order not in orders:
+        raise fault(
+            f"T.{what} does not support memory_order={memory_order!r}", f"its orders are {', '.join(orders)}", ""
+        )
+    if isinstance(of, Region) and all(isinstance(e, int) and e == 1 for e in of.extents):
+        of = Load(of.buffer, of.starts, loc=of.loc)
+    if not isinstance(of, Load):
+        raise fault(f"T.{what} of something else than an element", "it names one element", "write `A[i, j]`")
+    if of.buffer.dtype.bits not in (16, 32, 64):
+        raise fault(f"T.{what} of {of.buffer.dtype}", "atomic accesses are 16, 32 or 64 bits wide", "use another dtype")
+    return of
+
+
+def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:
+    """An element's value, read at once. Orders: relaxed, consume, acquire, seq_cst."""
+    builder = require("T.atomic_load")
+    place = _place("atomic_load", src, memory_order, LOAD_ORDERS)
+    old = _previous(place.buffer)
+    nothing = cast(as_expr(0), place.buffer.dtype)
+    builder.emit(AtomicElement("load", place.buffer, place.indices, nothing, memory_order, old, loc=builder.here))
+    return Load(old, (ZERO,), loc=builder.here)
+
+
+def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
+    """Sets an element at once. Orders: relaxed, release, seq_cst."""
+    builder = require("T.atomic_store")
+    place = _place("atomic_store", dst, memory_order, STORE_ORDERS)
+    if isinstance(src, Buffer) and src.space == "var":
+        src = element(src)
+    value = cast(as_expr(src, place.buffer.dtype), place.buffer.dtype)
+    builder.emit(AtomicElement("store", place.buffer, place.indices, value, memory_order, loc=builder.here))
+
+
+def _previous(buffer: Buffer) -> Buffer:
+    """A variable that receives what an element held."""
+    builder = require("T.atomic_load")
+    old = Buffer(builder.unique("old"), (1,), buffer.dtype, "var", loc=builder.here)
+    builder.emit(Alloc(old, loc=builder.here))
+    builder.define(old)
+    return old
 
 
 def atomic_max(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Expr | None:
     """The larger of the old value and `value`."""
-    return _atomic("max", dst, value, memory_order, return_prev)
+    return update("max", dst, value, memory_order, return_prev)
 
 
 def atomic_min(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Expr | None:
     """The smaller of the old value and `value`."""
-    return _atomic("min", dst, value, memory_order, return_prev)
+    return update("min", dst, value, memory_order, return_prev)
 
 
 def atomic_or(dst: Any, value: Any, memory_order: str | None = None) -> None:
     """Bitwise or of one element."""
-    _atomic("or", dst, value, memory_order, False)
+    update("or", dst, value, memory_order, False)

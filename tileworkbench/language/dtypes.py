@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..errors import TargetError, TileError
@@ -111,12 +112,36 @@ class UnbuiltDtype(str):
         return f"T.{self}"
 
 
+class VectorDtype(UnbuiltDtype):
+    """Several elements side by side (`float32x2`). A name: values hold one element here."""
+
+    __slots__ = ("lanes",)
+
+    def __new__(cls, base: str, bits: int, lanes: int) -> VectorDtype:
+        made = super().__new__(cls, f"{base}x{lanes}", bits)
+        made.lanes = lanes  # type: ignore[misc]
+        return made
+
+
+def vector_dtype(name: str) -> VectorDtype | None:
+    """The type that `T.<name>` names when it is an element type and a number of lanes."""
+    found = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
+    base = (NAMES.get(found[1]) or UNBUILT.get(found[1])) if found else None
+    return VectorDtype(base.name, base.bits, int(found[2])) if found and base is not None else None
+
+
 def value_of(variable: Buffer) -> Expr:
     return Load(variable, (ZERO,) * variable.rank)
 
 
 def as_dtype(value: Any) -> DType:
     """The ir dtype that a user's word names; TargetError for a format without storage here."""
+    if isinstance(value, VectorDtype) or (isinstance(value, str) and type(value) is str and vector_dtype(value)):
+        raise TargetError(
+            f"the data type {value!s}",
+            rule="values hold one element; vectors are not built yet",
+            fix="loop with T.vectorized over elements",
+        )
     if isinstance(value, UnbuiltDtype) or value in _UNBUILT:
         raise TargetError(
             f"the data type {value!s}",
@@ -133,6 +158,7 @@ UNBUILT = {name: UnbuiltDtype(name, bits) for name, bits in _UNBUILT.items()}
 
 def __getattr__(name: str) -> dtype | UnbuiltDtype:
     """`T.dtypes.float16`."""
-    if name in NAMES or name in UNBUILT:
-        return NAMES.get(name) or UNBUILT[name]
+    found = NAMES.get(name) or UNBUILT.get(name) or vector_dtype(name)
+    if found is not None:
+        return found
     raise AttributeError(name)

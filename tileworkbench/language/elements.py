@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Expr, Load, Var, as_expr, binary, cast, logical, truth
+from ..ir.expr import Expr, Load, Var, binary, cast, logical, truth
 from ..ir.stmt import Region, Store
-from ..ops.atomic_element import AtomicElement
 from ..ops.parallel import Parallel
+from .atomic import update
 from .builder import require
 from .faults import fault
 from .regions import equal, to_region
@@ -63,28 +63,32 @@ def all_of(buffer: Any) -> Expr:
     return _test("T.all_of", "land", buffer)
 
 
-def _packed(lanes: int) -> Callable[..., None]:
-    def made(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> None:
+def _packed(lanes: int) -> Callable[..., Any]:
+    def made(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
         what = f"T.atomic_addx{lanes}"
-        if return_prev:
-            raise fault(f"{what}: return_prev", "packed atomics give no old value here", "use T.atomic_add")
-        builder = require(what)
         target, source = _row(what, dst, lanes), _row(what, value, lanes)
+        old = []
         for n in range(lanes):
-            place, operand = _lane(target, n), _lane(source, n)
-            fitted = cast(as_expr(Load(source.buffer, operand)), target.buffer.dtype)
-            order = memory_order or "relaxed"
-            builder.emit(AtomicElement("add", target.buffer, place, fitted, order, None, loc=builder.here))
+            place, operand = Load(target.buffer, _lane(target, n)), Load(source.buffer, _lane(source, n))
+            old.append(update("add", place, operand, memory_order, return_prev))
+        return tuple(old) if return_prev else None
 
     made.__name__ = made.__qualname__ = f"atomic_addx{lanes}"
-    made.__doc__ = f"Adds {lanes} neighbouring elements, beginning at `value`, to those at `dst`."
+    made.__doc__ = f"""Adds {lanes} neighbouring elements, beginning at `value`, to those at `dst`, each atomically;
+    `return_prev` gives the {lanes} old values."""
     return made
 
 
 def _row(what: str, value: Any, lanes: int) -> Region:
     region = to_region(value, what)
-    if not isinstance(value, Load | Region) or region.extents[-1] not in (1, lanes):
-        raise fault(f"{what}: an operand is not the first of {lanes} elements", "write `A[i, j]`", "")
+    *front, last = region.extents
+    starts = isinstance(value, Load | Region) and last == 1
+    if not (starts or last == lanes) or any(e != 1 for e in front):
+        raise fault(
+            f"{what}: an operand is not {lanes} neighbouring elements",
+            "it is the first of them, or a row of as many",
+            f"write `A[i, j]` or `A[i, j : j + {lanes}]`",
+        )
     return region
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ..errors import LanguageError, TargetError
-from .dtypes import NAMES, UNBUILT
 from .faults import nearest
 
 _NEEDS = {
@@ -23,7 +21,6 @@ _NEEDS = {
         "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
         "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
     ),
-    "atomic loads and stores, which are not built yet": "atomic_load atomic_store",
     "packed two-lane arithmetic, which is not built yet": (
         "add2 sub2 mul2 max2 min2 fma2 abs2 extract_lane Ramp Broadcast"
     ),
@@ -50,10 +47,5 @@ def unknown(name: str, known: Iterable[str]) -> Exception:
     for needs, names in _NEEDS.items():
         if name in names.split():
             return TargetError(f"T.{name}", rule=f"it needs {needs}", fix="write it with the operations that exist")
-    vector = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
-    if vector and (vector[1] in NAMES or vector[1] in UNBUILT):
-        return TargetError(
-            f"T.{name}", rule="values hold one element; vectors are not built yet", fix="loop with T.vectorized"
-        )
     public = [n for n in known if not n.startswith("_")]
     return UnknownName(f"T.{name} does not exist", rule="", fix=nearest(name, public, "see dir(T)"))

@@ -218,6 +218,8 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     if s.old is not None:
         old = run(ctx.reg(s.old))
     where, order = "cta" if buffer.space == "shared" else "gpu", ORDERS.get(s.order, s.order)
+    if s.kind in ("load", "store") and s.order == "seq_cst":
+        order = s.order
     return (
         Store(staged, (ZERO,), value, loc=s.loc),
         AtomicMem(

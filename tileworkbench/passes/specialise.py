@@ -9,25 +9,22 @@ split so keeps one role, and the reason is noted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ..errors import LanguageError
 from ..ir.effects import accesses
 from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
-from ..ir.node import Node, children, replace, walk
-from ..ir.op import Choice, ElementStmt, Impl, Op
+from ..ir.node import Node, replace, walk
+from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Acquire, Channel, Commit, Release, Role, Wait
 from ..ir.region import root
-from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Print, Stmt, While
-from ..ops.barrier import OnBarrier
+from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Stmt, While
 from ..ops.copy import Copy
-from ..ops.parallel import Parallel
 from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .backward_slice import PRIVATE, Slice, is_private_store
+from .blocks import counts_threads, launched_threads
 from .manual import fit_registers, manual_op, selected
 
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
@@ -112,34 +109,7 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
     counts = [s.count for s in kernel.body if isinstance(s, SetMaxRegisters)]
     role = Role(MAIN, 0, warps, consumer, counts[-1] if counts else None, loc=kernel.loc)
     notes = (f"one role: {reason}",) if reason else ()
-    return _finish(kernel, (role,), plan, _launched(kernel, choices, lanes), notes)
-
-
-def _launched(kernel: Kernel, choices: Mapping[Op, Choice], lanes: int) -> int:
-    """Whole warps; exactly the kernel's threads where one more would show."""
-    whole = -(-kernel.threads // lanes) * lanes
-    if whole == kernel.threads or not _counts_threads(kernel):
-        return whole
-    for op, choice in choices.items():
-        if choice.impls[0].scope in ("warp", "warpgroup"):
-            raise LanguageError(
-                f"T.{op.name} in a block of {kernel.threads} threads that the kernel numbers or counts",
-                rule=f"it needs whole warps of {lanes} threads",
-                fix=f"use threads={whole} and guard the code on thread indices",
-                loc=op.loc,
-            )
-    return kernel.threads
-
-
-def _counts_threads(kernel: Kernel) -> bool:
-    """Whether the kernel uses thread numbers, or each thread does something of its own: an atomic update, say."""
-    return not set(kernel.thread_vars).isdisjoint(walk(kernel.body)) or any(map(_by_each_thread, kernel.body))
-
-
-def _by_each_thread(s: Node) -> bool:
-    if isinstance(s, Parallel):  # its iterations are divided among the threads
-        return False
-    return isinstance(s, (ElementStmt, Print, OnBarrier)) or any(map(_by_each_thread, children(s)))
+    return _finish(kernel, (role,), plan, launched_threads(kernel, choices, lanes), notes)
 
 
 def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, notes: tuple[str, ...]) -> Kernel:
@@ -160,7 +130,7 @@ def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     warps = -(-kernel.threads // target.arch.warp_size)
     if warps % 4 or kernel.threads + LOAD_WARPS * target.arch.warp_size > target.arch.max_threads:
         return f"{kernel.threads} threads are no whole warpgroups, or leave no room for a load role"
-    if kernel.threads % target.arch.warp_size and _counts_threads(kernel):
+    if kernel.threads % target.arch.warp_size and counts_threads(kernel):
         return f"the {kernel.threads} threads are numbered or counted, and fill no whole warps"
     loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
     if not any(is_load(n, choices) for loop in loops for n in walk(loop.body)):

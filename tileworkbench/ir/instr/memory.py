@@ -36,7 +36,8 @@ class StoreMem(Instr):
 @node
 class AtomicMem(Instr):
     """op: add, max, min, and, or, xor, exch, cas on one element (or `value.count` packed ones); `old` receives the
-    previous value when given. order: relaxed, acquire, release, acq_rel; scope_of: cta, gpu, sys."""
+    previous value when given. order: relaxed, acquire, release, acq_rel; scope_of: cta, gpu, sys. The ops load (to
+    `old`) and store are one way only, on one element, and also have the order seq_cst."""
 
     engine: ClassVar[str] = "lsu"
     op: str

@@ -213,7 +213,7 @@ def _check_memory(launch: Launch, warps: int) -> None:
 
 def _written(n: Any, kernel: Kernel) -> list[Buffer]:
     if isinstance(n, (StoreMem, AtomicMem, BulkStore)):
-        return [n.dst.buffer]
+        return [n.dst.buffer] if not isinstance(n, AtomicMem) or n.op != "load" else []
     if isinstance(n, TmaStore):
         return [m.tensor for m in kernel.maps if m.name == n.map]
     return []

@@ -140,7 +140,9 @@ def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
 
 # --- atomics ----------------------------------------------------------------------------------------------------------
 def _atomic_result(op: str, dtype: Any) -> Callable[[Any, Any], Any]:
-    if op == "exch":
+    if op == "load":
+        return lambda old, new: old
+    if op in ("exch", "store"):
         return lambda old, new: new
     return scalars.binary({"add": "add", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}[op], dtype)
 
@@ -162,7 +164,9 @@ def atomic(p: Program, s: AtomicMem) -> Callable[[Warp], None]:
             return
         space, base = where(w, lanes)
         units = space.units(base, packed * dtype.bytes)
-        if not rf.defined[first : first + s.value.count, lanes].all() or not space.defined[units].all():
+        if not (
+            rf.defined[first : first + s.value.count, lanes].all() and (s.op == "store" or space.defined[units].all())
+        ):
             raise fault(
                 w,
                 "undefined",
@@ -170,7 +174,10 @@ def atomic(p: Program, s: AtomicMem) -> Callable[[Warp], None]:
                 lanes=lanes,
                 rule="both operands of an atomic are defined",
             )
-        mark(w, space, lanes, units, number, True, atomic=True)
+        if s.op != "load":
+            mark(w, space, lanes, units, number, True, atomic=True)
+        if s.op == "store":
+            space.defined[units] = True
         old = np.zeros((packed, w.lanes), dtype=dtype.numpy)
         cells = space.raw.view(dtype.numpy) if space.unit != 1 else None
         for lane, at in zip(lanes, base, strict=True):
@@ -204,9 +211,9 @@ def _publish(w: Warp, s: AtomicMem, space: Space, units: Array) -> None:
     for unit in units.tolist():
         found = published.setdefault((space.name, unit), set())
         taken = set(found)
-        if s.order in ("release", "acq_rel") or block.fenced:
+        if s.order in ("release", "acq_rel", "seq_cst") or block.fenced:
             found |= {block.number} | block.acquired
-        if s.order in ("acquire", "acq_rel"):
+        if s.order in ("acquire", "acq_rel", "seq_cst"):
             block.acquired |= taken
         else:
             block.pre_acquired |= taken

@@ -79,7 +79,7 @@ def update(
     active = np.broadcast_to(np.logical_and(valid, st.mask), shape)
     where = tuple(np.broadcast_to(a, shape)[active] for a in index)
     values = np.broadcast_to(value, shape)[active].astype(slot.array.dtype)
-    if slot.undefined is not None and undefined_of(slot)[where].any():
+    if kind != "store" and slot.undefined is not None and undefined_of(slot)[where].any():
         raise SimulationError(
             f"an atomic update of an element of `{slot.buffer.name}` that was never written",
             rule="an atomic update reads the old value",
@@ -89,7 +89,9 @@ def update(
     if slot.lead and slot.undefined is not None:
         shadow(slot)
     found = _combine(slot, UPDATES.get(kind), kind, where, values, loc, wants_old)
-    if slot.unwritten is not None:
+    if kind == "store" and isinstance(slot.undefined, np.ndarray):
+        slot.undefined[where] = False
+    if slot.unwritten is not None and kind != "load":
         slot.unwritten[where] = False
     if found is None:
         return None
@@ -104,7 +106,10 @@ def _combine(
     if fn is not None and not wants_old:
         fn.at(slot.array, where, values)
         return None
-    if fn is None and kind not in ("exch", "exchange"):
+    if kind == "load":
+        loaded: np.ndarray = slot.array[where]
+        return loaded
+    if fn is None and kind not in ("exch", "exchange", "store"):
         raise SimulationError(f"atomic {kind} has no meaning on the CPU target", rule="add, max, min, …", loc=loc)
     # One at a time, in the order of the iterations: the old values are those of that order.
     found = np.empty_like(values)
