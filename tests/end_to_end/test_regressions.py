@@ -16,6 +16,8 @@ from tileworkbench.pipeline import run_passes
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
+from .harness import everywhere, integers
+
 TARGETS = ("sm_80", "sm_90a", "gfx942")
 SCHEDULES = ("eager", "latest", "random")
 
@@ -386,3 +388,20 @@ def test_a_loop_that_loads_and_never_reads_keeps_its_warps_together() -> None:
 
     a = numbers((2, 32))
     agree(idle, [a], [(a[0][None] + np.arange(4)[:, None]).astype(np.float32)])
+
+
+def test_values_bound_in_a_parallel_loop_of_a_written_out_loop() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 32), "int32"), B: T.Tensor((2, 32), "int32")):
+        with T.Kernel(1, threads=64):
+            f = T.alloc_fragment((8, 32), "int32")
+            g = T.alloc_fragment((2, 32), "int32")
+            T.copy(A, f)
+            for k in range(2):
+                for _i, j in T.Parallel(1, 32):
+                    twice = f[3, j] * 2
+                    g[k, j] = f[k, j] + twice
+            T.copy(g, B)
+
+    a = integers(77, (8, 32), "int32")
+    everywhere(kernel, [a], a[:2] + 2 * a[3])

@@ -9,7 +9,7 @@ import pytest
 import tileworkbench.language as T
 from tileworkbench.errors import TileError
 
-from .harness import everywhere, lowered
+from .harness import everywhere, integers, lowered
 
 ROWS, COLS, PART, COPIES = 2, 256, 64, 4
 
@@ -89,3 +89,68 @@ def test_a_branch_inside_a_warp_is_refused() -> None:
     with pytest.raises(TileError, match="only some threads of a warp") as caught:
         lowered(divided, "sm_90a")
     assert "if T.get_thread_binding() < 8" in str(caught.value)
+
+
+def test_sides_that_run_at_once_share_no_bytes() -> None:
+    """A tile that one side has finished with must not lend its bytes to the other side's."""
+    N = 64
+
+    @T.prim_func
+    def sides(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32"), C: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, threads=256):
+            tx = T.get_thread_binding()
+            a = T.alloc_shared((N, N), "float32")
+            b = T.alloc_shared((N, N), "float32")
+            if tx < 64:
+                T.copy(A, a)
+                for i, j in T.Parallel(N, N):
+                    B[i, j] = a[j, i]
+            else:
+                T.copy(A, b)
+                for i, j in T.Parallel(N, N):
+                    C[i, j] = b[N - 1 - i, j]
+
+    a = integers(31, (N, N))
+    everywhere(sides, [a], [a.T, a[::-1]], ("sm_80", "sm_90a"))
+
+
+def test_a_later_branch_sees_what_an_earlier_one_stored() -> None:
+    N = 128
+
+    @T.prim_func
+    def handed(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
+        with T.Kernel(1, threads=256):
+            tx = T.get_thread_binding()
+            s = T.alloc_shared((N,), "int32")
+            if tx < 64:
+                T.copy(A, s)
+            if tx >= 128:
+                for i in T.Parallel(N):
+                    B[i] = s[N - 1 - i]
+            if tx < 64:
+                for i in T.Parallel(N):
+                    s[i] = 0
+
+    a = integers(32, (N,), "int32")
+    everywhere(handed, [a], a[::-1], ("sm_80", "sm_90a"))
+
+
+def test_a_statement_outside_with_a_sides_fragment_waits_for_the_other_side() -> None:
+    N = 32
+
+    @T.prim_func
+    def given(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            f = T.alloc_fragment((N,), "int32")
+            s = T.alloc_shared((N,), "int32")
+            if tx < 64:
+                T.copy(A, f)
+            else:
+                T.copy(A, s)
+            for i in T.Parallel(N):
+                f[i] = s[N - 1 - i] * 3
+            T.copy(f, B)
+
+    a = integers(33, (N,), "int32")
+    everywhere(given, [a], a[::-1] * 3, ("sm_80", "sm_90a"))

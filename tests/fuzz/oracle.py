@@ -125,6 +125,8 @@ def on_thread_machine(
     out: list[Verdict] = []
     for name in targets:
         target = Target.of(name)
+        if 0 < program.piece < target.arch.warp_size:
+            continue  # a branch inside this target's warp, which the language refuses
         kernel = lowered(program, target)
         if isinstance(kernel, Verdict):
             out.append(kernel)
@@ -143,7 +145,7 @@ def on_thread_machine(
 
 def variants(program: Program, at: int) -> Program:
     """The same meaning with other stages and threads: nothing may change in the result."""
-    threads = (64, 128, 256)[at % 3]
+    threads = max((64, 128, 256)[at % 3], program.least_threads)
     return replace(program, threads=threads, body=with_stages(program.body, at % 5))
 
 

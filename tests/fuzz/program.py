@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -12,8 +12,9 @@ import numpy as np
 
 import tileworkbench.language as T
 
-from .statements import INDENT, Statement, block_text, run_body
+from .statements import INDENT, Statement, block_text, everything, run_body
 from .terms import Env, Invalid, Tile
+from .thread_statements import THREADS, EachThread, Warps
 
 CONTAINER = {
     "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "int8": np.int8, "int16": np.int16,
@@ -76,7 +77,13 @@ class Program:
     body: tuple[Statement, ...]
     scalars: tuple[tuple[str, int], ...] = ()
     seed: int = 0
-    features: frozenset[str] = field(default_factory=frozenset)
+    piece: int = 0  # threads of the smallest part of a block that a branch gives tile operations to
+
+    @property
+    def least_threads(self) -> int:
+        """Fewer would leave one side of a branch without threads, or drop threads that store."""
+        by_thread = any(isinstance(s, (EachThread, Warps)) for s in everything(self.body))
+        return max(THREADS if by_thread else 1, 2 * self.piece)
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -94,6 +101,8 @@ class Program:
         lines.append(
             f"{INDENT}with T.Kernel({', '.join(t for _, t in self.grid)}, threads={self.threads}) as {target}:"
         )
+        if any(isinstance(s, (EachThread, Warps)) for s in everything(self.body)):
+            lines.append(f"{INDENT * 2}tx = T.get_thread_binding()")
         lines += [INDENT * 2 + tile.text() for tile in self.tiles]
         lines += block_text(self.body, 2)
         return "\n".join(lines).lstrip("\n") + "\n"

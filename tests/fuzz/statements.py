@@ -162,20 +162,27 @@ class Parallel(Statement):
     def run(self, env: Env) -> None:
         axes = np.indices(self.extents, dtype=np.int64)
         names = dict(env.names) | dict(zip(self.names, axes, strict=True))
-        stores: dict[str, str] = {}
-        for s in _all(self.body):
-            if isinstance(s, Put) and stores.setdefault(s.target.buffer, s.target.at()) != s.target.at():
-                raise Invalid("a loop stores to a buffer at two places")
-            if isinstance(s, Atomic) and stores.setdefault(s.target.buffer, "atomic") != "atomic":
-                raise Invalid("a loop stores to a buffer that it updates atomically")
+        stores = stored_at(self.body)
         live = np.ones(self.extents, bool) & np.asarray(env.live)
         run_body(self.body, Env(names, env.tiles, live, stores))
 
 
-def _all(body: tuple[Statement, ...]) -> Iterator[Statement]:
+def stored_at(body: tuple[Statement, ...]) -> dict[str, str]:
+    """The buffers that iterations store to, each with the text of its one index."""
+    stores: dict[str, str] = {}
+    for s in everything(body):
+        if isinstance(s, Put) and stores.setdefault(s.target.buffer, s.target.at()) != s.target.at():
+            raise Invalid("a loop stores to a buffer at two places")
+        if isinstance(s, Atomic) and stores.setdefault(s.target.buffer, "atomic") != "atomic":
+            raise Invalid("a loop stores to a buffer that it updates atomically")
+    return stores
+
+
+def everything(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements, at any depth."""
     for s in body:
         yield s
-        yield from _all(tuple(s.children()))
+        yield from everything(tuple(s.children()))
 
 
 @dataclass(frozen=True)
@@ -392,5 +399,5 @@ class SetVar(Statement):
 
 __all__ = [
     "EXACT", "Atomic", "Box", "Branch", "Copy", "Fill", "Gemm", "Let", "Loop", "Parallel", "Put", "Reduce", "SetVar",
-    "Statement", "block_text", "replace", "run_body", "scalar", "store",
+    "Statement", "block_text", "everything", "replace", "run_body", "scalar", "store", "stored_at",
 ]  # fmt: skip

@@ -30,13 +30,16 @@ class Channel(Node):
 
 @node
 class Role(Stmt):
-    """Warps `first_warp` … `first_warp + warps - 1` run `body`. `registers` is the setmaxnreg target, None for none."""
+    """Warps `first_warp` … `first_warp + warps - 1` run `body`. `registers` is the setmaxnreg target, None for none.
+
+    A role runs beside the roles next to it, `after` one: where they touch the same tiles, after those before it."""
 
     name: str
     first_warp: int
     warps: int
     body: tuple[Stmt, ...]
     registers: int | None = None
+    after: bool = False
 
 
 @node

@@ -17,12 +17,14 @@ from .manual_op import Ordering
 @node
 class WarpGroups(Op):
     """`with T.ws(0, 1): body` runs the body in those groups of `unit` threads only: warpgroups of 128, or warps where
-    a branch on the thread index selects single ones."""
+    a branch on the thread index selects single ones. Neighbours run side by side, `after` one: where they touch the
+    same tiles, after those before it."""
 
     name: ClassVar[str] = "ws"
     groups: tuple[int, ...]
     body: tuple[Stmt, ...]
     unit: int = 128
+    after: bool = False
 
     @property
     def manual(self) -> bool:

@@ -89,7 +89,9 @@ def _unrolled(s: For) -> tuple[Stmt, ...] | None:
 
 def _trip(s: For, trip: int, value: int) -> tuple[Stmt, ...]:
     """One trip: its scalars have names of their own, its tiles are declared by the first."""
-    names = {n.var: Var(f"{n.var.name}_{trip}", n.var.dtype) for n in s.body if isinstance(n, Let)} if trip else {}
+    names = (
+        {n.var: Var(f"{n.var.name}_{trip}", n.var.dtype) for n in walk(s.body) if isinstance(n, Let)} if trip else {}
+    )
     body = tuple(n for n in s.body if not (trip and isinstance(n, Alloc)))
     body = substitute(body, {s.var: const(value, s.var.dtype)})
     return tuple(rewrite(n, lambda v: names.get(v, v) if isinstance(v, Var) else v) for n in body) if names else body

@@ -19,6 +19,7 @@ from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, replace, rewrite, walk
 from ..ir.op import Op
 from ..ir.stmt import Alloc, For, If, Stmt, While
+from ..ops.intrinsics import block_meeting, named_meeting
 from ..ops.manual_op import ManualOp
 from ..ops.warpgroup import WarpGroups
 from ..target import Target
@@ -31,6 +32,8 @@ def groups(kernel: Kernel, target: Target) -> Kernel:
     """Branches on warpgroups as T.ws, and every fragment with its own warpgroups."""
     unit = _unit(kernel, target.arch.warp_size)
     body = tuple(x for s in kernel.body for x in _branches(s, kernel, unit))
+    if not _orders_itself(kernel):
+        body = _in_order(body)
     owners = _owners(body)
     if not owners and body == kernel.body:
         return kernel
@@ -79,6 +82,29 @@ def _branches(s: Stmt, kernel: Kernel, unit: int) -> tuple[Stmt, ...]:
         then = tuple(x for c in s.then for x in _branches(c, kernel, unit))
         return (replace(s, then=then, orelse=tuple(x for c in s.orelse for x in _branches(c, kernel, unit))),)
     return (s,)
+
+
+def _orders_itself(kernel: Kernel) -> bool:
+    """A kernel with barriers of its own: its selections of warps wait for one another there, and nowhere else."""
+    return any(
+        (named_meeting(n) and not block_meeting(n)) or (isinstance(n, Alloc) and n.buffer.space == "barrier")
+        for n in walk(kernel.body)
+    )
+
+
+def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Selections as the text has them: each after the one before it, but for the sides of one branch."""
+    made: list[Stmt] = []
+    for s in body:
+        before = made[-1] if made else None
+        if isinstance(s, WarpGroups) and isinstance(before, WarpGroups) and s.loc != before.loc:
+            s = replace(s, after=True)
+        elif isinstance(s, If):
+            s = replace(s, then=_in_order(s.then), orelse=_in_order(s.orelse))
+        elif isinstance(s, (For, While)):
+            s = replace(s, body=_in_order(s.body))
+        made.append(s)
+    return tuple(made)
 
 
 def _only(s: Stmt, among: Groups) -> Stmt:
@@ -157,15 +183,19 @@ def swapped(s: Stmt, names: dict[Buffer, Buffer]) -> Stmt:
 def _claimed(body: tuple[Stmt, ...], owners: dict[Buffer, dict[Groups, Buffer]], unit: int) -> tuple[Stmt, ...]:
     """Statements outside that touch a selection's fragment become its statements."""
     out: list[Stmt] = []
+    given = False  # the statement before became some warps'
     for s in body:
         if isinstance(s, WarpGroups):
-            out.append(s)
+            out.append(replace(s, after=True) if given else s)
+            given = False
         elif isinstance(s, (For, While, If)) and any(_selections((s,))):
             out.append(_inner(s, owners, unit))
         elif isinstance(s, Alloc):
             out += [Alloc(b, loc=s.loc) for b in owners.get(s.buffer, {(): s.buffer}).values()]
         else:
-            out += _given(s, owners, unit)
+            made = _given(s, owners, unit)
+            given = isinstance(made[-1], WarpGroups)
+            out += made
     return tuple(out)
 
 
@@ -193,5 +223,5 @@ def _given(s: Stmt, owners: dict[Buffer, dict[Groups, Buffer]], unit: int) -> li
     made: list[Stmt] = []
     for selection in sorted(selections):
         names = {b: owners[b][selection] for b in touched if owners[b][selection] is not b}
-        made.append(WarpGroups(selection, (swapped(s, names) if names else s,), unit, loc=s.loc))
+        made.append(WarpGroups(selection, (swapped(s, names) if names else s,), unit, after=not made, loc=s.loc))
     return made

@@ -71,5 +71,7 @@ def _as_roles(n: Node, lanes: int) -> Node:
         counts = [m.count for m in walk(n.body) if isinstance(m, SetMaxRegisters)]
         name = "groups_" + "_".join(map(str, n.groups))
         warps = n.unit // lanes
-        return Role(name, first * warps, len(n.groups) * warps, n.body, counts[-1] if counts else None, loc=n.loc)
+        return Role(
+            name, first * warps, len(n.groups) * warps, n.body, counts[-1] if counts else None, n.after, loc=n.loc
+        )
     return map_children(n, lambda c: _as_roles(c, lanes) if isinstance(c, Stmt) else c)

@@ -98,8 +98,8 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
     out: list[Stmt] = []
     for at, s in enumerate(body):
         if isinstance(s, Role):
-            if at == 0 or not isinstance(body[at - 1], Role):
-                run = tuple(takewhile(lambda r: isinstance(r, Role), body[at:]))
+            if at == 0 or not isinstance(body[at - 1], Role) or s.after:
+                run = (s, *takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :]))
                 out += _side_by_side(run, pending, role, world)
             continue
         if isinstance(s, (For, While, If)) and _divides(s, role, world):

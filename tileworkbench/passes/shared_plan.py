@@ -1,13 +1,14 @@
 """Where the shared tiles lie: tiles that are never alive together share bytes.
 
 A tile is alive from the first to the last top-level statement of its role that touches it; a loop counts as one
-statement, so tiles of one loop never share. A tile that another role's copies fill may give its bytes to later tiles
-(its consumer has waited for everything) but takes none: its producer does not meet the role that used them before.
+statement, and so do selections of warps side by side, so tiles of one loop or of two such selections never share. A
+tile that another role's copies fill may give its bytes to later tiles (its consumer has waited for everything) but
+takes none: its producer does not meet the role that used them before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..ir.effects import accesses
@@ -85,7 +86,7 @@ def _lives(kernel: Kernel) -> dict[Buffer, Life]:
     for role in kernel.body:
         if not isinstance(role, Role):
             continue
-        for i, s in enumerate(role.body):
+        for i, s in _positions(role.body):
             for buffer in _touched(s):
                 before = found.get(buffer)
                 late = buffer not in foreign
@@ -93,9 +94,17 @@ def _lives(kernel: Kernel) -> dict[Buffer, Life]:
     # Positions of different roles cannot be compared: what two roles touch lives all the time.
     for buffer in (b for b in foreign if b in found):
         consumer = next(r for r in kernel.body if isinstance(r, Role) and r.name in _consumers(kernel, buffer))
-        spans = [i for i, s in enumerate(consumer.body) if buffer in _touched(s)]
+        spans = [i for i, s in _positions(consumer.body) if buffer in _touched(s)]
         found[buffer] = Life(-1, max(spans, default=len(consumer.body)), False)
     return found
+
+
+def _positions(body: tuple[Stmt, ...]) -> Iterator[tuple[int, Stmt]]:
+    """Statements with their places in time: roles side by side run at the same time."""
+    at = -1
+    for before, s in zip((None, *body), body, strict=False):
+        at += not (isinstance(s, Role) and isinstance(before, Role))
+        yield at, s
 
 
 def _consumers(kernel: Kernel, buffer: Buffer) -> tuple[str, ...]:

@@ -134,7 +134,8 @@ def _assert(w: Writer, s: Assert) -> None:
 def _role(w: Writer, s: Role) -> None:
     warps = f"warps={s.first_warp}" if s.warps == 1 else f"warps=({s.first_warp}, {s.first_warp + s.warps})"
     registers = "" if s.registers is None else f", registers={s.registers}"
-    w.line(f"with role({w.show(s.name)}, {warps}{registers}):", s)
+    after = ", after=True" if s.after else ""
+    w.line(f"with role({w.show(s.name)}, {warps}{registers}{after}):", s)
     w.body(s.body)
 
 

@@ -234,10 +234,13 @@ PLAIN: dict[type, Callable[..., Callable[[State], None]]] = {
 
 
 def grouped(stmts: tuple[Stmt, ...]) -> Iterator[list[Stmt]]:
-    """The statements one by one, neighbouring agents together."""
+    """The statements one by one, neighbouring agents together unless one starts after the others."""
     together: list[Stmt] = []
     for s in stmts:
         if isinstance(s, AGENTS):
+            if together and s.after:
+                yield together
+                together = []
             together.append(s)
             continue
         if together:
