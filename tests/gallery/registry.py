@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-from tests.gallery import attention, attention_backward, attention_masks, gemm, mixing, normalisation, quantise
+from tests.gallery import (
+    attention,
+    attention_backward,
+    attention_masks,
+    gemm,
+    gemm_eight_bit,
+    gemm_specialised,
+    grouped,
+    mixing,
+    normalisation,
+    quantise,
+    vectors,
+)
 
-FAMILIES = (attention, attention_backward, attention_masks, gemm, mixing, normalisation, quantise)
+FAMILIES = (
+    attention,
+    attention_backward,
+    attention_masks,
+    gemm,
+    gemm_eight_bit,
+    gemm_specialised,
+    grouped,
+    mixing,
+    normalisation,
+    quantise,
+    vectors,
+)
 ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]
