@@ -1,5 +1,5 @@
-"""A matrix by a vector, thread by thread: shared partial sums, vector loads, reductions over thread indices, and weights
-of four and two bits."""
+"""A matrix by a vector, thread by thread: shared partial sums, vector loads, reductions over thread indices, weights of
+four and two bits."""
 
 from __future__ import annotations
 
