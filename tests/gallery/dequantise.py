@@ -205,6 +205,7 @@ def scaled_data(M: int, N: int, K: int, group: int, bias: bool, **_: Any) -> Dat
 
 SMALL = {"M": 64, "N": 64, "K": 128, "BM": 64, "BN": 64, "BK": 64, "threads": 128}
 LARGE = {"M": 256, "N": 4096, "K": 4096}
+SCALED = {"group": 32, "bias": True}
 WHERE = "dequantize_gemm/example_dequant_gemm_"
 FP4, MXFP4 = (WHERE + "bf16_fp4_hopper.py",), (WHERE + "bf16_mxfp4_hopper.py",)
 ENTRIES = [
@@ -220,8 +221,8 @@ ENTRIES = [
           {**SMALL, "group": 0, "bias": False, "extern": True}, {**LARGE, "group": 0, "bias": False, "extern": True},
           simulated=False),
     Entry("gemm of scaled four-bit floats", MXFP4, scaled, scaled_data,
-          {**SMALL, "group": 32, "bias": True, "extern": False}, {**LARGE, "BM": 128, "group": 32, "bias": True, "extern": False}),
+          {**SMALL, **SCALED, "extern": False}, {**LARGE, **SCALED, "BM": 128, "extern": False}),
     Entry("gemm of scaled four-bit floats, decoded in CUDA", MXFP4, scaled, scaled_data,
-          {**SMALL, "group": 32, "bias": True, "extern": True}, {**LARGE, "BM": 128, "group": 32, "bias": True, "extern": True},
+          {**SMALL, **SCALED, "extern": True}, {**LARGE, **SCALED, "BM": 128, "extern": True},
           simulated=False),
 ]  # fmt: skip
