@@ -219,7 +219,7 @@ def test_operand_tile_reused_as_another_dtype():
 
     a, b = integers(13, (64, 64), "float16", 4), integers(14, (64, 64), "float16", 4)
     d = np.stack([np.arange(1024).reshape(16, 64) + s for s in range(2)])
-    everywhere(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64).T), d], NVIDIA, tile_machine=False)
+    everywhere(kernel, [a, b], [2 * (a.astype(np.int64) @ b.astype(np.int64).T), d], NVIDIA)
 
 
 def test_some_warps_meet_at_a_numbered_barrier():

@@ -21,7 +21,7 @@ def integer(byte, position):
 
 
 def small_float(byte, position):
-    """The e2m1 float at a position of a byte, as float16: its exponent's low bits, with the biases' difference after."""
+    """The e2m1 float at a position of a byte, as float16: its exponent's low bits, then the bias."""
     field = T.cast((byte >> (position.astype(BYTE) * 4)) & 0xF, "uint16")
     bits = ((field & 8) << 12) | ((field & 7) << 9)
     return T.reinterpret(bits, HALF) * T.cast(16384.0, HALF)

@@ -14,6 +14,7 @@ from tests.gallery import (
     mixing,
     normalisation,
     quantise,
+    sparse_latent_cases,
     vectors,
 )
 
@@ -29,6 +30,7 @@ FAMILIES = (
     mixing,
     normalisation,
     quantise,
+    sparse_latent_cases,
     vectors,
 )
 ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]

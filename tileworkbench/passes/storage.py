@@ -31,7 +31,7 @@ def storage(kernel: Kernel, target: Target) -> Kernel:
             at += (buffer.static_size() or 0) * BARRIER_BYTES
     limit = target.arch.max_shared_per_block
     if at > limit:
-        parts = ", ".join(f"{b.name} {_bytes(b)} B" for b in tiles)
+        parts = ", ".join(f"{b.name} {_bytes(b)} B" for b in tiles if b.attr("view_of") is None)
         raise ResourceError(
             f"the kernel's shared tiles take {at} bytes ({parts})",
             rule=f"a block on {target.name} has at most {limit} bytes of shared memory",

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import Loc, ResourceError, SimulationError
 from ...ir.expr import Buffer, Var
 from .storage import Slot, tile_slot
-from .views import view_slot
+from .views import seen_as, view_slot
 
 if TYPE_CHECKING:
     from .env import Env
@@ -82,7 +82,14 @@ class State:
         """The buffer's values as this agent sees them; tiles come into being at first use."""
         slot = self.tensors.get(buffer)
         if slot is None and self.views and buffer in self.views:
-            return view_slot(buffer, self.slot(self.views[buffer], write), self.shape(buffer), self.sizes)
+            return view_slot(buffer, self._held(self.views[buffer], write), self.shape(buffer), self.sizes, write)
+        slot = slot if slot is not None else self._held(buffer, write)
+        if slot.buffer.dtype is not buffer.dtype:  # a view of another dtype wrote last
+            return seen_as(slot, buffer, self.shape(buffer), write)
+        return slot
+
+    def _held(self, buffer: Buffer, write: bool) -> Slot:
+        slot = self.tensors.get(buffer)
         if slot is None:
             slot = self.ring.slot(buffer, write)
         if slot is None:

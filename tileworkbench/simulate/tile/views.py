@@ -13,6 +13,7 @@ from ...ir.expr import Buffer
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.stmt import Alloc
+from .rounding import is_narrow, native, widen
 from .storage import Slot, own, shadow
 
 
@@ -28,15 +29,38 @@ def written_through(buffers: Iterable[Buffer], views: dict[Buffer, Buffer]) -> s
     return {views.get(b, b) for b in buffers}
 
 
-def view_slot(buffer: Buffer, root: Slot, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Slot:
-    """`root`'s values under another shape. The slot shares memory with the root and lives for one access."""
-    if buffer.dtype is not root.buffer.dtype:
+def seen_as(slot: Slot, buffer: Buffer, shape: tuple[int, ...], write: bool) -> Slot:
+    """The slot with its bytes read as values of `buffer`'s dtype: itself where `write`, so that the bytes stay in that
+    form, else a copy for one reading (a NaN's payload does not survive a change of form)."""
+    old, new = slot.buffer.dtype, buffer.dtype
+    if not slot.lead or old.bits % 8 or new.bits % 8:
         raise SimulationError(
-            f"`{buffer.name}` sees {root.buffer.dtype} storage as {buffer.dtype}",
-            rule="on the CPU target a view keeps the dtype",
+            f"`{buffer.name}` sees {old} storage as {new}",
+            rule="on the CPU target a view of a tensor, or of elements smaller than a byte, keeps the dtype",
             fix="use T.reinterpret on the elements",
             loc=buffer.loc,
         )
+    held = slot.array if slot.narrow or not is_narrow(old) else native(slot.array, old, old)
+    row = (*slot.array.shape[: slot.lead], -1)
+    values = np.ascontiguousarray(held).reshape(row).view(np.uint8).view(new.numpy)
+    undefined = slot.undefined
+    if isinstance(undefined, np.ndarray):
+        lead = undefined.shape[: slot.lead]
+        of_bytes = np.repeat(undefined.reshape(*lead, -1), old.bits // 8, axis=-1)
+        undefined = of_bytes.reshape(*lead, -1, new.bits // 8).any(axis=-1).reshape(lead + shape)
+    array = np.array(widen(values, new).reshape(*row[:-1], *shape))
+    made = replace(slot, buffer=buffer, array=array, undefined=undefined, shape=shape, narrow=False, owned=True)
+    if not write:
+        return made
+    slot.buffer, slot.array, slot.undefined = buffer, array, undefined
+    slot.shape, slot.narrow, slot.owned = shape, False, True
+    return slot
+
+
+def view_slot(buffer: Buffer, root: Slot, shape: tuple[int, ...], sizes: tuple[int, ...], write: bool = False) -> Slot:
+    """`root`'s values under another shape. The slot shares memory with the root and lives for one access."""
+    if buffer.dtype is not root.buffer.dtype:
+        root = seen_as(root, buffer, shape, write)
     if root.lead:
         array = own(root, (*(n for n in sizes[: root.lead - 1]), 1))
         undefined = root.undefined if root.undefined is None else shadow(root)
