@@ -7,24 +7,25 @@ from typing import Any, ClassVar
 
 from ..errors import TargetError
 from ..ir.arith import Facts
-from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr
 from ..ir.instr import BulkStore, TmaStore
 from ..ir.node import Node, node, replace, rewrite
 from ..ir.op import Access, Choice, Impl, Op, Refusal
-from ..ir.stmt import Region, Stmt
+from ..ir.stmt import ONE, ZERO, For, Region, Stmt
 from ..target import Target
 from .atomic_element import AtomicElement
 from .context import Context
 from .copies import bulk, tma
 from .copies.pairs import at, extent, walked
 from .copy import Copy
+from .elementwise import emit_simt
 from .parallel import Parallel
 
 
 @node
 class AtomicTile(Op):
-    """`dst[...] = kind(dst[...], value)` for each element, atomically. `value` is a tile of the same extents or a
-    scalar. kind: add, max, min. use_tma asks for a bulk reduction from shared memory."""
+    """`dst[...] = kind(dst[...], value)` for each element, atomically. `value` is a tile of the same extents, or a
+    scalar: used once an element where all threads share it, else once a thread and element. kind: add, max, min. use_tma asks for a bulk reduction from shared memory."""
 
     name: ClassVar[str] = "atomic"
     kind: str
@@ -83,9 +84,19 @@ class AtomicTile(Op):
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         if not self.use_tma:
-            return self.as_parallel().issue(impl, ctx)
+            return self._of_each_thread(ctx) or self.as_parallel().issue(impl, ctx)
         stores = self._copy().issue(impl, ctx)
         return tuple(rewrite(s, self._combining) for s in stores)
+
+    def _of_each_thread(self, ctx: Context) -> tuple[Stmt, ...]:
+        """A scalar that threads have different values of: each of them updates every element with its own."""
+        if isinstance(self.value, Region) or ctx.uniform is None or ctx.uniform.uniform(self.value, "role"):
+            return ()
+        loop = self.as_parallel()
+        body = loop.body
+        for var, size in zip(reversed(loop.vars), reversed(loop.extents), strict=True):
+            body = (For(var, ZERO, as_expr(size), ONE, body, loc=self.loc),)
+        return emit_simt(body[0], ctx)
 
     def _combining(self, n: Node) -> Node:
         return replace(n, reduce=self.kind) if isinstance(n, (TmaStore, BulkStore)) else n

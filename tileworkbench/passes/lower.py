@@ -242,6 +242,7 @@ class _Lowering:
         def held(e: Expr) -> Expr:
             before, let = self._bound(Let(self.ctx.var("at", e.dtype), e, loc=op.loc))
             pre.extend((*before, let))
+            self.uniform.vars[let.var] = self.uniform.scope(e)
             return let.var
 
         def settle(c: Node) -> Node:
