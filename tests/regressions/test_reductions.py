@@ -229,7 +229,7 @@ def test_tl2576_a_cumulative_sum_with_96_threads(
 
 def test_tl2959_an_atomic_update_of_a_whole_buffer_inside_parallel_is_refused() -> None:
     """The element is to be named: `Out[0]`."""
-    with pytest.raises(TileError, match="inside T.Parallel") as error:
+    with pytest.raises(TileError, match=r"inside T\.Parallel") as error:
 
         @T.prim_func
         def kernel(A: T.Tensor((128,), "int32"), Out: T.Tensor((1,), "int32")):

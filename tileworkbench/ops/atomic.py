@@ -25,7 +25,8 @@ from .parallel import Parallel
 @node
 class AtomicTile(Op):
     """`dst[...] = kind(dst[...], value)` for each element, atomically. `value` is a tile of the same extents, or a
-    scalar: used once an element where all threads share it, else once a thread and element. kind: add, max, min. use_tma asks for a bulk reduction from shared memory."""
+    scalar: used once an element where all threads share it, else once a thread and element. kind: add, max, min.
+    use_tma asks for a bulk reduction from shared memory."""
 
     name: ClassVar[str] = "atomic"
     kind: str
