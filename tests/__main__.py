@@ -1,4 +1,5 @@
-"""`python -m tests [pytest options]`: a browser if one can be had, then ruff, mypy and pytest; fails if any fails."""
+"""`python -m tests [pytest options]`: a browser if one can be had, then ruff, mypy, five minutes of the fuzzer
+(not with options) and pytest; fails if any fails."""
 
 from __future__ import annotations
 
@@ -45,19 +46,25 @@ def workers(arguments: list[str]) -> list[str]:
     return [] if decided else ["-n", "auto", "--dist", "loadgroup"]
 
 
+def fuzz() -> int:
+    """Five minutes of random kernels. The seeds are always the same, so that a commit passes or fails by itself."""
+    return run(sys.executable, "-m", "tests.fuzz", "--seconds=300", "--seed=1000000", f"--jobs={os.cpu_count() or 1}")
+
+
 def main(arguments: list[str]) -> int:
     get_browser()
     print(f"browser: {browser.find_browser() or 'none, the browser ring is skipped; ' + browser.FIX}")
-    checks = [
-        run(sys.executable, "-m", "ruff", "check", "."),
-        run(sys.executable, "-m", "mypy"),
+    checks = {
+        "ruff": run(sys.executable, "-m", "ruff", "check", "."),
+        "mypy": run(sys.executable, "-m", "mypy"),
+        "fuzz": 0 if arguments else fuzz(),
         # Last, so that its closing line is the last word.
-        run(sys.executable, "-m", "pytest", *workers(arguments), *arguments),
-    ]
-    for name, status in zip(("ruff", "mypy", "pytest"), checks, strict=True):
+        "pytest": run(sys.executable, "-m", "pytest", *workers(arguments), *arguments),
+    }
+    for name, status in checks.items():
         if status:
             print(f"{name} failed with status {status}", file=sys.stderr)
-    return max(checks)
+    return max(checks.values())
 
 
 if __name__ == "__main__":

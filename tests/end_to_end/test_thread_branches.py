@@ -56,3 +56,19 @@ def test_threads_of_a_warp_take_the_elements_they_name():
     row = np.where(tx < N - 5, a[np.minimum(tx + 5, N - 1)], np.where(tx >= N, -1, a[np.clip(N - 1 - tx, 0, N - 1)]))
     second = np.where(tx >= N, -1, row * 2 + np.where(tx < N - 5, 1, 0))
     everywhere(turned, [a], np.stack([row, second]))
+
+
+def test_a_block_s_value_rounded_to_a_narrow_type_in_a_branch():
+    """The stored value is one number for the whole block, while the place differs by thread."""
+    BLOCKS = 3
+
+    @T.prim_func
+    def narrow(B: T.Tensor((1, 64), "bfloat16")):
+        with T.Kernel(BLOCKS, threads=64) as bx:
+            tx = T.get_thread_binding()
+            if tx < 1:
+                B[bx, tx] = T.cast(bx + bx + 1, "bfloat16")
+
+    wanted = np.full((1, 64), 7, "float32")
+    wanted[0, 0] = 1
+    everywhere(narrow, [], wanted, initial=[np.full((1, 64), 7, "float32").astype(narrow.kernel.params[0].dtype.numpy)])

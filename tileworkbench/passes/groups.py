@@ -86,10 +86,9 @@ def _branches(s: Stmt, kernel: Kernel, unit: int) -> tuple[Stmt, ...]:
 
 def _orders_itself(kernel: Kernel) -> bool:
     """A kernel with barriers of its own: its selections of warps wait for one another there, and nowhere else."""
-    return any(
-        (named_meeting(n) and not block_meeting(n)) or (isinstance(n, Alloc) and n.buffer.space == "barrier")
-        for n in walk(kernel.body)
-    )
+    statements = [n for n in walk(kernel.body) if isinstance(n, Stmt)]
+    barriers = any(isinstance(s, Alloc) and s.buffer.space == "barrier" for s in statements)
+    return barriers or any(named_meeting(s) and not block_meeting(s) for s in statements)
 
 
 def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -101,7 +101,9 @@ def _put(
 
 
 def _fits(value: Any, shape: tuple[int, ...]) -> bool:
-    return not isinstance(value, np.ndarray) or all(a in (1, b) for a, b in zip(value.shape, shape, strict=True))
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return True
+    return value.ndim == len(shape) and all(a in (1, b) for a, b in zip(value.shape, shape, strict=True))
 
 
 def _assign(target: np.ndarray, value: Any, mask: Any) -> bool:
