@@ -202,3 +202,27 @@ def test_a_swizzle_written_as_a_function_is_what_the_copy_engine_writes(columns:
     a = integers(11, (64, 2 * columns), "float16")
     kernels = everywhere(kernel, [a], a * 2, NVIDIA)
     assert instructions(kernels["sm_90a"], I.TmaLoad)
+
+
+@pytest.mark.parametrize(
+    ("place", "moved"),
+    [
+        (lambda i, j: [j, i], 0),  # elements of a row lie apart: ordinary stores
+        (lambda i, j: [i, j // 4, 1 - j % 4 // 2, j % 2], 4),  # pairs change places
+        (lambda i, j: [j // 8, i, j % 8], 16),
+    ],
+)
+def test_asynchronous_copies_keep_to_an_annotated_layout(place, moved) -> None:  # type: ignore[no-untyped-def]
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float16")):
+        with T.Kernel(1, threads=64) as _:
+            s = T.alloc_shared((32, 32), "float16")
+            T.annotate_layout({s: T.Layout([32, 32], place)})
+            T.copy(A, s)
+            for i, j in T.Parallel(32, 32):
+                B[i, j] = s[i, 31 - j]
+
+    a = integers(3, (32, 32), "float16")
+    made = everywhere(kernel, [a], a[:, ::-1], ("sm_80", "sm_90a"))
+    for lowered_kernel in made.values():
+        assert {s.bytes for s in instructions(lowered_kernel, I.CopyAsync)} == ({moved} if moved else set())

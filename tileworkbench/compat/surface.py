@@ -51,9 +51,9 @@ LAYOUTS = at(
     *("make_quarter_bank_swizzled_layout", "make_linear_layout", "make_gemm_fragment_8x8"),
     *("make_gemm_fragment_8x8_transposed", "make_fully_replicated_layout_fragment"),
 )
+LAYOUTS |= at("compat.sparse", "make_cutlass_metadata_layout")
 LAYOUT_NEEDS = {
     "make_tcgen05mma_swizzled_layout": "Blackwell's tensor memory (sm_100), which is not built yet",
-    "make_cutlass_metadata_layout": "the 2:4 sparse matrix instructions, which are not built yet",
 }
 MATH = at("compat.integers", "next_power_of_2", "cdiv")
 TESTING = at(
@@ -158,6 +158,9 @@ PAGES: dict[str, Page] = {
     "tilelang.utils.device": Page(at("compat.device", "get_current_device"), foreign=COMPILER),
     "tilelang.math": Page(MATH),
     "tilelang.layout": Page({**LAYOUTS}, needs=LAYOUT_NEEDS),
+    "tilelang.layout.gemm_sp": Page(
+        at("compat.sparse", "make_cutlass_metadata_layout"), foreign="CUTLASS's layouts of one architecture alone"
+    ),
     "tilelang.layout.layout": Page(at("compat.layouts", "Layout")),
     "tilelang.layout.fragment": Page(at("compat.layouts", "Fragment")),
     "tilelang.layout.swizzle": Page(LAYOUTS, needs=LAYOUT_NEEDS),

@@ -104,9 +104,23 @@ class Copy(Op):
         return vector.misfits(self, known, threads) if impl.name == "vector" else ()
 
     def settle(self, impl: Impl, known: Mapping[Buffer, Any], target: Target, threads: int) -> Impl:
+        if impl.name.startswith("cp.async"):
+            return self._laid_out(impl, known)
         if impl.name != "vector" or self.hint("prefer_instruction") == "sync" or self.hint("loop_layout") is not None:
             return impl
         return matrix.matrix_impl(self, known, target, threads) or impl
+
+    def _laid_out(self, impl: Impl, known: Mapping[Buffer, Any]) -> Impl:
+        """cp.async in runs that an annotated layout keeps, else ordinary loads and stores."""
+        found = cp_async.fitted(self, impl, known)
+        if found is None and self.manual:
+            raise TargetError(
+                f"T.copy cannot use cp.async into `{self.dst.buffer.name}`",
+                rule="its layout keeps runs of 4, 8 or 16 bytes in one piece",
+                fix="drop the layout's annotation, or use T.copy",
+                loc=self.loc,
+            )
+        return found or vector.vector_impl(staged=True)
 
     def check(self) -> None:
         policy = self.hint("eviction_policy")

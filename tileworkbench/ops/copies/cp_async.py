@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...ir.arith import Facts
-from ...ir.expr import Const, Expr, Value, as_expr, const, select
+from ...ir.expr import Buffer, Const, Expr, Value, as_expr, const, select
 from ...ir.instr import CopyAsync
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import ONE, ZERO, For, If, Stmt
@@ -41,6 +46,28 @@ def cp_async_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
             detail = {"bytes": nbytes, "run": run}
             return Impl(f"cp.async {nbytes} B", "lsu", "thread", "group", cost=20.0, zeros=zeros, detail=detail)
     return Refusal(name, f"rows of `{src.name}` are not known to start at a multiple of 4 bytes")
+
+
+def fitted(op: Copy, impl: Impl, known: Mapping[Buffer, Any]) -> Impl | None:
+    """The implementation with runs that the tile's layout keeps in one piece; None when it keeps none of 4 bytes."""
+    layout, item = known.get(op.dst.buffer), op.src.buffer.dtype.bytes
+    if layout is None:
+        return impl
+    for nbytes in (16, 8, 4):
+        run = nbytes // item
+        if nbytes <= impl.detail["bytes"] and run and _kept(layout, run):
+            return replace(impl, name=f"cp.async {nbytes} B", detail={"bytes": nbytes, "run": run})
+    return None
+
+
+@cache
+def _kept(layout: Any, run: int) -> bool:
+    """Every aligned run of the last dimension lies in one piece at a multiple of its length."""
+    rows = layout.table().reshape(-1, layout.shape[-1])
+    if rows.shape[1] % run:
+        return False
+    runs = rows.reshape(-1, run)
+    return bool((np.diff(runs, axis=1) == 1).all()) and not (runs[:, 0] % run).any()
 
 
 def _aligned(op: Copy, run: int, facts: Facts) -> bool:

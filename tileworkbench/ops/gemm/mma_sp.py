@@ -32,7 +32,7 @@ def sparse_impl(op: GemmSparse, target: Target, warps: int) -> Impl | Refusal:
     names = [operand_dtype(r.buffer) for r in (op.a, op.b)]
     accum = op.c.buffer.dtype.name
     atoms, wide = find_atoms(target.name, *names, accum, NAME), None
-    if not atoms and all(r.buffer.dtype.is_float and r.buffer.dtype.bits == 8 for r in (op.a, op.b)):
+    if all(r.buffer.dtype.is_float and r.buffer.dtype.bits == 8 for r in (op.a, op.b)) and not _has_float8(target):
         # Eight-bit floats are exact in float16, and so are their products in the accumulator.
         atoms, wide = find_atoms(target.name, "float16", "float16", accum, NAME), DTYPES["float16"]
     reason = "" if atoms else f"no {NAME} of {names[0]} and {names[1]} into {accum}; there is {_list(target)}"
@@ -52,6 +52,12 @@ def sparse_impl(op: GemmSparse, target: Target, warps: int) -> Impl | Refusal:
     name = f"{NAME} m{atom.m}n{atom.n}k{atom.k}{' of float16' if wide else ''}"
     detail = {"atom": atom, "units": units, "wide": wide}
     return Impl(name, "tensor", "warp", layouts=layouts, cost=m * n * k / 2048, detail=detail)
+
+
+def _has_float8(target: Target) -> bool:
+    """Whether a warp's products of eight-bit floats are the unit's own. Where warpgroups or tensor memory have them,
+    the device compiler makes each mma.sp of two float16 ones and converts the operands again for every one."""
+    return target.has("fp8_mma") and not (target.has("wgmma") or target.has("tcgen05"))
 
 
 def _list(target: Target) -> str:
