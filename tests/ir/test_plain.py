@@ -27,7 +27,7 @@ def again(value):
     "value",
     [
         None, True, 1, 1.0, -0.0, float("inf"), 2**80, "ü\n", b"\0\xff", (), (1, (2.5, "a")), [1, [2]],
-        {"a": (1,), 2: None}, {"x", "y"}, frozenset({"x"}), np.dtype("float16"), Target.of("sm_90a"),
+        {"a": (1,), 2: None}, {"x"}, frozenset({"x"}), np.dtype("float16"), Target.of("sm_90a"),
         Loc("cell", 3, 1, 4, 2, (Loc("b", 1),)),
         SharedLayout.swizzled((64, 64), 2, 128), SharedLayout.padded((8, 16), 4),
     ],

@@ -1,8 +1,8 @@
 """Frozen records as plain data: JSON for another process or the disk, and a digest that is the same in every process.
 
-Only this package's own dataclasses, enums and layouts pass, in both directions: reading builds records field by field,
-runs no code of theirs and imports nothing. What one object is stays one object. File names stand in a table of their
-own, so that the same cell of another session gives the same data.
+Only this package's own dataclasses, enums and layouts pass, in both directions: reading builds records field by field
+and runs no code of theirs. What one object is stays one object. File names stand in a table of their own, so that the
+same cell of another session gives the same data.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import base64
 import dataclasses
 import functools
 import hashlib
+import importlib
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from types import MappingProxyType
@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError, Loc
+from ..layout.distribution import Distribution
+from ..layout.shared import SharedLayout
 from .dtype import DTYPES, DType
 
 PACKAGE = __name__.partition(".")[0]
@@ -73,7 +75,7 @@ class Plain:
             return ["p", x.name]
         if isinstance(x, np.ndarray | np.generic):
             return _array(x)
-        if dataclasses.is_dataclass(kind) or kind.__module__.startswith(PACKAGE + ".layout."):
+        if dataclasses.is_dataclass(kind) or isinstance(x, SharedLayout | Distribution):
             names = _fields(kind, x)
             values = [self._value(getattr(x, name)) for name in names]
             return self._record(x, _name(kind), values if dataclasses.is_dataclass(kind) else [["t", *names], *values])
@@ -129,7 +131,7 @@ def read(text: str, files: Sequence[str]) -> Any:
     try:
         types, records, root = json.loads(text)
         return _Reader(types, records, files).value(root)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as problem:
+    except (ValueError, TypeError, LookupError, AttributeError, ImportError, RecursionError) as problem:
         raise InternalError(f"data of another version: {type(problem).__name__}: {problem}") from None
 
 
@@ -158,14 +160,14 @@ _READERS: dict[str, Callable[[_Reader, list[Any]], Any]] = {
     "f": lambda r, x: frozenset(x[1:]),
     "y": lambda r, x: DTYPES[x[1]],
     "b": lambda r, x: base64.b64decode(x[1]),
-    "e": lambda r, x: _class(x[1])[x[2]],
+    "e": lambda r, x: _member(x),
     "p": lambda r, x: np.dtype(x[1]),
     "a": lambda r, x: _read_array(x),
 }
 
 
 def _built(kind: type, values: list[Any]) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     names = values.pop(0) if not dataclasses.is_dataclass(kind) else _fields(kind, None)
     if len(names) != len(values):
         raise ValueError(f"{kind.__name__} has other fields")
@@ -196,10 +198,14 @@ def _name(kind: type) -> str:
 @functools.cache
 def _class(name: str) -> Any:
     module, _, kind = name.partition(":")
-    found = getattr(sys.modules[f"{PACKAGE}.{module}"], kind)
+    found = getattr(importlib.import_module(f"{PACKAGE}.{module}"), kind)
     if not isinstance(found, type) or found.__module__ != f"{PACKAGE}.{module}":
         raise TypeError(f"{name} is no class of this package")
     return found
+
+
+def _member(x: list[Any]) -> Any:
+    return _class(x[1])[x[2]]
 
 
 def _array(x: Any) -> list[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import LanguageError, TileError
@@ -13,6 +13,7 @@ from ..language.prim import PrimFunc, read_all
 from ..options import options
 from ..passes.select import check_ops
 from ..target import Target
+from .fanout import fan_out
 from .kernel import JITKernel
 from .outputs import with_outputs, workspaces
 from .sequence import LaunchSequence
@@ -104,24 +105,19 @@ def par_compile(
     ignore_error: bool = False,
     **settings: Any,
 ) -> list[JITKernel | None]:
-    """`compile` for many kernels by a pool of threads; with `ignore_error` one that cannot be compiled gives None."""
-    return in_threads(lambda func: compile(func, out_idx, **settings), funcs, num_workers, ignore_error)
+    """`compile` for many kernels at a time, in processes of the compiler's own; with `ignore_error` one that cannot be
+    compiled gives None."""
+    return all_of(lambda func: compile(func, out_idx, **settings), funcs, num_workers, ignore_error)
 
 
-def in_threads(
+def all_of(
     build: Callable[[Any], JITKernel], items: Sequence[Any], workers: int | None, ignore_error: bool
 ) -> list[JITKernel | None]:
     """`build` of every item, in order, under the options of the caller."""
-    changed = options.changed()
-
-    def one(item: Any) -> JITKernel | None:
-        with options(**changed):
-            try:
-                return build(item)
-            except TileError:
-                if ignore_error:
-                    return None
-                raise
-
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, items))
+    made: list[JITKernel | None] = []
+    with contextlib.closing(fan_out(build, items, count=workers)) as built:
+        for _, kernel in built:
+            if isinstance(kernel, Exception) and not (ignore_error and isinstance(kernel, TileError)):
+                raise kernel
+            made.append(None if isinstance(kernel, Exception) else kernel)
+    return made

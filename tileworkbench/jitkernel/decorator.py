@@ -17,7 +17,7 @@ from ..language.reader import defining_scope
 from ..language.source import find
 from ..options import options
 from ..target import Target
-from .compiling import compile, finish, in_threads
+from .compiling import all_of, compile, finish
 from .kernel import JITKernel
 from .settings import check_backend, with_settings
 from .surroundings import Surroundings
@@ -109,13 +109,13 @@ class JITFunction:
     def par_compile(
         self, configs: Sequence[Any], num_workers: int | None = None, ignore_error: bool = False
     ) -> list[JITKernel | None]:
-        """Kernels for many configurations (mappings or tuples of arguments) by a pool of threads; with `ignore_error` a
-        configuration that cannot be compiled gives None."""
+        """Kernels for many configurations (mappings or tuples of arguments), compiled at a time in processes of the
+        compiler's own; with `ignore_error` a configuration that cannot be compiled gives None."""
 
         def build(config: Any) -> JITKernel:
             return self.compile(**config) if isinstance(config, Mapping) else self.compile(*config)
 
-        return in_threads(build, configs, num_workers, ignore_error)
+        return all_of(build, configs, num_workers, ignore_error)
 
     def for_target(self, target: Any) -> JITFunction:
         """The same function for another target."""

@@ -22,6 +22,11 @@ def register(dialect: str, edit: Edit | None, override: bool = True) -> None:
         _edits[dialect] = edit
 
 
+def is_edited(target: Target) -> bool:
+    """Whether the text of kernels for a target is edited by the user."""
+    return target.dialect in _edits
+
+
 def edited(source: Source, target: Target) -> Source:
     """The source with the user's edits. Its line map is kept; lines that the edit moved are shown where they were."""
     edit = _edits.get(target.dialect)

@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass
 
 from ..codegen.emit import emit
 from ..codegen.source import Source
 from ..errors import MissingDependency
 from ..ir.kernel import Kernel
-from ..passes import facts
 from ..pipeline import Step, run_passes
 from ..runtime import build as builder
-from ..runtime.binary import Binary
 from ..target import Target
-from .hooks import edited
+from . import away
+from .hooks import edited, is_edited
+from .kept import Shelf
+from .made import Made
 from .timing import Timing
 
 
-@dataclass(frozen=True, eq=False)
-class Variant:
-    """`binary` is None where the device compiler is missing; `missing` then says what it is and how to get it."""
+@dataclass(frozen=True)
+class Lowered:
+    """The thread-level kernel, and the passes that led to it."""
 
     kernel: Kernel
-    source: Source
-    binary: Binary | None
     steps: tuple[Step, ...]
-    timing: Timing = field(default_factory=Timing)
-    missing: MissingDependency | None = None
+
+
+class Variant:
+    """What was made of `tile` for `target`. The passes run when somebody asks for their result, where the text was
+    found on disk or came from another process: they are a function of the kernel."""
+
+    def __init__(self, tile: Kernel, target: Target, made: Made, lowered: Lowered | None = None) -> None:
+        self.tile, self.target, self.made = tile, target, made
+        self.source, self.binary, self.missing = made.source, made.binary, made.missing
+        self._found = lowered
+
+    @functools.cached_property
+    def _lowered(self) -> Lowered:
+        return self._found if self._found is not None else lower(self.tile, self.target)
+
+    @property
+    def kernel(self) -> Kernel:
+        return self._lowered.kernel
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self._lowered.steps
 
 
 def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False) -> Variant:
-    """Passes, emission and device compiler. `general` assumes nothing about shapes and addresses."""
+    """Passes, emission and device compiler: here, or in a compiling process where the caller has some. `general`
+    assumes nothing about shapes and addresses."""
     if general:
-        tile = facts.general(tile)
-    steps: list[Step] = []
-    with timing.stage("passes"):
-        kernel = run_passes(tile, target, steps.append)
-    with timing.stage("emit"):
-        source = edited(emit(kernel, target), target)
+        tile = tile.with_(attrs={**tile.attrs, "variant": "general"})
+    made = None if is_edited(target) else away.build(tile, target, timing)
+    return Variant(tile, target, made) if made is not None else build_here(tile, target, timing)
+
+
+def build_here(tile: Kernel, target: Target, timing: Timing) -> Variant:
+    """The same in this process."""
+    source, lowered = _text(tile, target, timing)
+    source = edited(source, target)
     binary, missing = None, None
     with timing.stage("build"):
         try:
@@ -45,4 +69,25 @@ def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False
         except MissingDependency as error:
             missing = error.at(tile.loc)
     timing.cached = binary is not None and binary.seconds == 0.0
-    return Variant(kernel, source, binary, tuple(steps), timing, missing)
+    return Variant(tile, target, Made(source, binary, missing), lowered)
+
+
+def _text(tile: Kernel, target: Target, timing: Timing) -> tuple[Source, Lowered | None]:
+    """From the disk, else by passes and emission."""
+    with timing.stage("passes"):
+        shelf = Shelf(tile, target)
+        known = shelf.load()
+        if known is not None:
+            return known, None
+        lowered = lower(tile, target)
+    with timing.stage("emit"):
+        source = emit(lowered.kernel, target)
+        shelf.store(source)
+    return source, lowered
+
+
+def lower(tile: Kernel, target: Target) -> Lowered:
+    """The passes, with every step."""
+    steps: list[Step] = []
+    kernel = run_passes(tile, target, steps.append)
+    return Lowered(kernel, tuple(steps))

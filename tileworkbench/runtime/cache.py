@@ -107,8 +107,9 @@ class DiskCache:
         _check_key(key)
         descriptor = None
         with self._opened() as place:
-            # A fixed set of lock files: removing one that somebody waits for would split the lock in two.
-            descriptor = None if place is None else place.open_lock(f"lock-{int(key[:2], 16) % 64:02d}")
+            # A fixed set of lock files: removing one that somebody waits for would split the lock in two. Enough of
+            # them that the processes of a search seldom wait for a build that is not theirs.
+            descriptor = None if place is None else place.open_lock(f"lock-{int(key[:3], 16) % 512:03d}")
         with file_lock(descriptor, timeout):
             yield
 

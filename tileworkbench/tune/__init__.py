@@ -1,4 +1,4 @@
-"""Search over a kernel's configurations: compiled by threads, checked, timed, and the best one remembered."""
+"""Search over a kernel's configurations: compiled at a time, checked, timed, and the best one remembered."""
 
 from .decorator import Tuned, autotune
 from .inputs import get_autotune_inputs, set_autotune_inputs

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import OptionError
 from ..jitkernel import JITKernel
+from ..jitkernel.fanout import fan_out
 from ..jitkernel.supply import NoValue, TensorSupplyType
-from ..options import options
 from .inputs import get_autotune_inputs
 
 log = logging.getLogger("tileworkbench.tune")
@@ -86,44 +85,13 @@ class Report:
 
 
 def search(build: Build, configs: Sequence[Mapping[str, Any]], settings: Settings) -> Report:
-    """Compiles all configurations by threads and tries each as soon as it is there, one at a time."""
+    """Compiles all configurations in processes of the compiler's own and tries each as soon as it is there, one at a
+    time and in their order."""
     if not configs:
         raise OptionError("no configurations to try", rule="configs is a list of dicts, or a function that gives one")
     bench = Bench(settings)
-    return Report(tuple(bench.tried(config, made) for config, made in built(build, configs, settings)), bench.reference)
-
-
-def workers(count: int) -> int:
-    """Threads for compiling: nine tenths of the processors; TileLang's environment names change it."""
-    share = float(os.environ.get("TILELANG_AUTO_TUNING_CPU_UTILITIES", "0.9"))
-    wanted = int(os.environ.get("TILELANG_AUTO_TUNING_CPU_COUNTS", "-1"))
-    most = int(os.environ.get("TILELANG_AUTO_TUNING_MAX_CPU_COUNT", "-1"))
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    chosen = wanted if wanted > 0 else max(1, int(here * share))
-    return max(1, min(chosen, most if most > 0 else chosen, count))
-
-
-def built(
-    build: Build, configs: Sequence[Mapping[str, Any]], settings: Settings
-) -> Iterator[tuple[dict[str, Any], JITKernel | Exception]]:
-    """(configuration, kernel or what went wrong), in order. A compilation past the time limit is given up; its thread
-    ends when it does."""
-    changed = options.changed()
-
-    def one(config: Mapping[str, Any]) -> JITKernel:
-        with options(**changed):
-            return build(config)
-
-    pool = ThreadPoolExecutor(workers(len(configs)), "tileworkbench-tune")
-    futures: list[Future[JITKernel]] = [pool.submit(one, config) for config in configs]
-    try:
-        for config, future in zip(configs, futures, strict=True):
-            try:
-                yield dict(config), future.result(settings.timeout)
-            except Exception as problem:  # user code runs in `build`: whatever it raises is this configuration's answer
-                yield dict(config), problem
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    with contextlib.closing(fan_out(build, configs, seconds=settings.timeout)) as built:
+        return Report(tuple(bench.tried(dict(config), made) for config, made in built), bench.reference)
 
 
 class Bench:

@@ -77,7 +77,7 @@ class AutoTuner:
         **_: Any,
     ) -> AutotuneResult:
         """Searches, and gives the best configuration with its kernel. The other parameters of TileLang's `run` (grouped
-        compilation, several cards) are accepted: compilation is threaded and one card measures."""
+        compilation, several cards) are accepted: one card measures."""
         configs = [dict(c) for c in (self.configs() if callable(self.configs) else self.configs)]
         known = inspect.signature(getattr(self.fn, "fn", self.fn)).parameters
         unused = sorted({k for c in configs for k in c if k not in known and k != PASS_CONFIGS})
