@@ -20,6 +20,7 @@ from ..ir.instr import (
 )
 from ..ir.kernel import Kernel
 from ..ir.node import Node, walk
+from ..ir.region import root
 
 
 def tensor_access(kernel: Kernel) -> dict[Buffer, str]:
@@ -28,8 +29,8 @@ def tensor_access(kernel: Kernel) -> dict[Buffer, str]:
     found: dict[Buffer, set[str]] = {t: set() for t in kernel.tensors}
     for n in walk(kernel.body):
         for buffer, mode in _touched(n, maps, kernel):
-            if buffer in found:
-                found[buffer] |= set(mode)
+            if root(buffer) in found:
+                found[root(buffer)] |= set(mode)
     return {t: "".join(m for m in "rw" if m in modes) or "r" for t, modes in found.items()}
 
 

@@ -16,6 +16,7 @@ from ..ir.instr import Addr, Bar, Instr, Reg
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.planned import Role
+from ..ir.region import root
 from ..ir.stmt import Alloc, Stmt
 from ..target.target import Target
 from .access import tensor_access
@@ -165,6 +166,10 @@ class Printer(ExprPrinter, Dialect):
             self.pointed.add(a.buffer)
         elif a.buffer.space != "global":
             raise InternalError(f"{a.buffer.name!r} is {a.buffer.space} memory, which has no addresses", loc=a.loc)
+        base = root(a.buffer)
+        if a.buffer.space == "global" and base is not a.buffer:  # its storage under another element type
+            const = "" if "w" in self.access.get(base, "rw") else "const "
+            return f"(({const}{ctype(a.buffer.dtype)}*){self.name(base)})"
         return self.name(a.buffer)
 
     def shared(self, a: Addr) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
 
 from ..errors import TargetError, TileError
 from ..ir.dtype import DTYPES, DType
@@ -96,7 +96,7 @@ class UnbuiltDtype(str):
     bits: int
     lanes = 1
 
-    def __new__(cls, name: str, bits: int) -> UnbuiltDtype:
+    def __new__(cls, name: str, bits: int) -> Self:
         made = super().__new__(cls, name)
         made.bits = bits
         return made
@@ -117,9 +117,10 @@ class VectorDtype(UnbuiltDtype):
 
     __slots__ = ("lanes",)
 
-    def __new__(cls, base: str, bits: int, lanes: int) -> VectorDtype:
-        made = super().__new__(cls, f"{base}x{lanes}", bits)
-        made.lanes = lanes  # type: ignore[misc]
+    @classmethod
+    def of(cls, base: str, bits: int, lanes: int) -> VectorDtype:
+        made = cls(f"{base}x{lanes}", bits)
+        made.lanes = lanes
         return made
 
 
@@ -127,7 +128,7 @@ def vector_dtype(name: str) -> VectorDtype | None:
     """The type that `T.<name>` names when it is an element type and a number of lanes."""
     found = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
     base = (NAMES.get(found[1]) or UNBUILT.get(found[1])) if found else None
-    return VectorDtype(base.name, base.bits, int(found[2])) if found and base is not None else None
+    return VectorDtype.of(base.name, base.bits, int(found[2])) if found and base is not None else None
 
 
 def value_of(variable: Buffer) -> Expr:

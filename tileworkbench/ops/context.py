@@ -151,7 +151,9 @@ class Context:
         if buffer.space == "global":
             if root(buffer) in self.wide:
                 place = tuple(cast(self.facts.simplify(c), INT64) for c in place)
-            return Addr(root(buffer), self.facts.simplify(global_offset(buffer, place)))
+            base = root(buffer)
+            seen = base if buffer.dtype is base.dtype else buffer
+            return Addr(seen, self.facts.simplify(global_offset(buffer, place)))
         layout = self.layouts[buffer]
         offset = as_expr(layout.offset(*place)) + self.version.get(buffer, ZERO) * layout.size
         return Addr(self.shared(buffer), self.facts.simplify(offset))

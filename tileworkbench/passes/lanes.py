@@ -42,7 +42,7 @@ def forms(body: tuple[Stmt, ...], lane: Var, facts: Facts, *, ordered: bool) -> 
         elif isinstance(s, Store):
             made[-1].middle.append(s)
     shared = _kept(body, lane)
-    where = {b for f in made for s in (*f.loads, *f.stores) for b in _asked(s)}
+    where = {b for f in made for accesses in (f.loads, f.stores) for s in accesses for b in _asked(s)}
     if shared & where or ((shared or ordered) and len(made) > 1):
         return None
     return tuple(made)

@@ -19,14 +19,15 @@ Wishes = dict[Buffer, list[tuple[Op, tuple[Any, ...]]]]
 
 
 def views_in(body: Any) -> tuple[Buffer, ...]:
-    """The buffers that name the storage of another one; LayoutError for fragments seen as another dtype."""
+    """The buffers that name the storage of another one; LayoutError for registers seen as another dtype."""
     found = tuple(n.buffer for n in walk(body) if isinstance(n, Alloc) and root(n.buffer) is not n.buffer)
     for view in found:
         base = root(view)
-        if view.space != "shared" and view.dtype is not base.dtype:
+        packed = view.dtype.is_packed or base.dtype.is_packed
+        if (view.space not in ("shared", "global") or packed) and view.dtype is not base.dtype:
             raise LayoutError(
                 f"`{view.name}` sees {base.dtype} elements of `{base.name}` as {view.dtype}",
-                rule="only shared tiles are seen as another dtype",
+                rule="only tensors and shared tiles of whole bytes are seen as another dtype",
                 fix="use T.reinterpret on the elements",
                 loc=view.loc,
             )

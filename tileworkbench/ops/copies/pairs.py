@@ -63,6 +63,8 @@ def engine_refusal(op: Copy, target: Target, feature: str, what: str) -> str:
     if op.hint("disable_tma"):
         return "disable_tma was given"
     far = op.src.buffer if spaces[0] == "global" else op.dst.buffer
+    if far.dtype is not root(far).dtype:
+        return f"`{far.name}` sees {root(far).dtype} elements as {far.dtype}"
     if far.dtype.is_packed:
         return PACKED.format(far.name)
     return f"the address of `{far.name}` is known only at run time" if root(far).attr("address") is not None else ""

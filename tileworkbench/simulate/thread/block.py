@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.expr import Buffer
+from ...ir.region import root
 from .barriers import Barriers
 from .clocks import Clocks
 from .faults import Fault, describe, fault
@@ -119,7 +120,7 @@ class Block:
 
     # --- services for rows -------------------------------------------------------------------------------------------
     def tensor(self, buffer: Buffer) -> Space:
-        return self.launch.tensors[buffer]
+        return self.launch.tensors[root(buffer)]
 
     def spaces(self) -> Iterator[Space]:
         yield self.shared

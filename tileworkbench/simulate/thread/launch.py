@@ -16,6 +16,7 @@ from ...ir.expr import Buffer, Expr, Var
 from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
+from ...ir.region import root
 from ...options import options
 from . import scalars
 from .block import Block, Event
@@ -213,7 +214,7 @@ def _check_memory(launch: Launch, warps: int) -> None:
 
 def _written(n: Any, kernel: Kernel) -> list[Buffer]:
     if isinstance(n, (StoreMem, AtomicMem, BulkStore)):
-        return [n.dst.buffer] if not isinstance(n, AtomicMem) or n.op != "load" else []
+        return [root(n.dst.buffer)] if not isinstance(n, AtomicMem) or n.op != "load" else []
     if isinstance(n, TmaStore):
         return [m.tensor for m in kernel.maps if m.name == n.map]
     return []

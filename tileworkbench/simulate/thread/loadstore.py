@@ -100,7 +100,8 @@ def write_bytes(w: Warp, space: Space, lanes: Array, base: Array, raw: Array, de
             rule="what reaches global memory is defined",
             fix="initialise the registers, or guard the store",
         )
-    mark(w, space, lanes, units, number, True)
+    if size >= space.unit:  # the race record knows whole elements; a view's may be parts of one
+        mark(w, space, lanes, units, number, True)
     at = base[:, None] + np.arange(size)
     space.raw[at] = raw
     if (space.raw[at] != raw).any():

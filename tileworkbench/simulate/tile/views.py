@@ -33,13 +33,15 @@ def seen_as(slot: Slot, buffer: Buffer, shape: tuple[int, ...], write: bool) -> 
     """The slot with its bytes read as values of `buffer`'s dtype: itself where `write`, so that the bytes stay in that
     form, else a copy for one reading (a NaN's payload does not survive a change of form)."""
     old, new = slot.buffer.dtype, buffer.dtype
-    if not slot.lead or old.bits % 8 or new.bits % 8:
+    if old.bits % 8 or new.bits % 8:
         raise SimulationError(
             f"`{buffer.name}` sees {old} storage as {new}",
-            rule="on the CPU target a view of a tensor, or of elements smaller than a byte, keeps the dtype",
+            rule="on the CPU target a view of elements smaller than a byte keeps the dtype",
             fix="use T.reinterpret on the elements",
             loc=buffer.loc,
         )
+    if slot.lead == 0 and not slot.frozen:
+        return tensor_as(slot, buffer, shape, write)
     held = slot.array if slot.narrow or not is_narrow(old) else native(slot.array, old, old)
     row = (*slot.array.shape[: slot.lead], -1)
     values = np.ascontiguousarray(held).reshape(row).view(np.uint8).view(new.numpy)
@@ -55,6 +57,23 @@ def seen_as(slot: Slot, buffer: Buffer, shape: tuple[int, ...], write: bool) -> 
     slot.buffer, slot.array, slot.undefined = buffer, array, undefined
     slot.shape, slot.narrow, slot.owned = shape, False, True
     return slot
+
+
+def tensor_as(slot: Slot, buffer: Buffer, shape: tuple[int, ...], write: bool) -> Slot:
+    """A tensor's own memory as values of another dtype."""
+    if not slot.array.flags.c_contiguous:
+        raise SimulationError(
+            f"`{buffer.name}` sees {slot.buffer.dtype} elements of `{slot.buffer.name}` as {buffer.dtype}",
+            rule="a tensor that is seen as another dtype is contiguous",
+            fix="pass a contiguous tensor",
+            loc=buffer.loc,
+        )
+    if write and slot.unwritten is not None:
+        slot.unwritten[...] = False
+    seen = slot.array.reshape(-1).view(buffer.dtype.numpy).reshape(shape)
+    return replace(
+        slot, buffer=buffer, array=seen, shape=shape, narrow=is_narrow(buffer.dtype), unwritten=None, view=True
+    )
 
 
 def view_slot(buffer: Buffer, root: Slot, shape: tuple[int, ...], sizes: tuple[int, ...], write: bool = False) -> Slot:
