@@ -109,7 +109,7 @@ def test_gemm_branch() -> None:
             T.copy(acc, C)
 
     a, b = integers(1, (BM, K), "float16", 4), integers(2, (K, BN), "float16", 4)
-    everywhere(kernel, [a, b], a.astype(float) @ b.astype(float), ("sm_90a",), tile_machine=False)
+    everywhere(kernel, [a, b], a.astype(float) @ b.astype(float), ("sm_90a",))
 
 
 def test_async_copies() -> None:
@@ -207,7 +207,7 @@ def test_two_consumers() -> None:
 
     a, b = integers(1, (128, 64), "float16", 4), integers(2, (64, 64), "float16", 4)
     c = a.astype(float) @ b.astype(float)
-    everywhere(kernel, [a, b], [c, c.max(1)], NVIDIA, tile_machine=False)
+    everywhere(kernel, [a, b], [c, c.max(1)], NVIDIA)
 
 
 def test_sm_80_has_no_barriers() -> None:

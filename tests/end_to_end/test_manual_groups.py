@@ -72,7 +72,7 @@ def test_flash_ws() -> None:
 
     q, kk = integers(1, (2 * BM, D), "float16", 3), integers(2, (S, D), "float16", 3)
     w = sum(q.astype(float) @ kk[i * BN : (i + 1) * BN].astype(float).T for i in range(S // BN))
-    k = everywhere(kernel, [q, kk], [w, w.max(1)], ("sm_90a",), tile_machine=False)["sm_90a"]
+    k = everywhere(kernel, [q, kk], [w, w.max(1)], ("sm_90a",))["sm_90a"]
     b = built(k, "sm_90a")
     assert b is None or (b.spills == 0 and not b.serialised)
 

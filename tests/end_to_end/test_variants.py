@@ -47,6 +47,28 @@ def test_the_fast_variant_says_what_it_assumes() -> None:
     assert not general.facts
 
 
+def test_rows_that_stay_aligned_by_themselves_need_no_assumption() -> None:
+    """However many rows a sequence has, each of 64 elements starts at a multiple of 128 bytes."""
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def kernel(A: T.Tensor((2, m, 64), "float16"), B: T.Tensor((2, m, 64), "float16")):
+        with T.Kernel(T.ceildiv(m, 32), 2, threads=128) as (bx, b):
+            tile = T.alloc_shared((32, 64), "float16")
+            T.copy(A[b, bx * 32 : bx * 32 + 32, :], tile)
+            T.copy(tile, B[b, bx * 32 : bx * 32 + 32, :])
+
+    for target in TARGETS:
+        goal = Target.of(target)
+        lowered = run_passes(kernel.kernel, goal)
+        assert not [fact.text for fact in lowered.assumed if "is a multiple of" in fact.text]
+        a, out = np.arange(2 * 41 * 64).reshape(2, 41, 64).astype("float16"), np.zeros((2, 41, 64), "float16")
+        thread.run(lowered, [a, out], target=goal, outputs=[1])
+        np.testing.assert_array_equal(out, a)
+        chosen = {d.chosen for d in lowered.decisions}
+        assert target != "sm_90a" or any("tma" in c.lower() or "copy engine" in c for c in chosen), chosen
+
+
 def test_offsets_of_large_tensors_have_64_bits() -> None:
     """2^32 elements: an int32 offset would wrap in the upper half."""
     goal = Target.of("sm_90a")

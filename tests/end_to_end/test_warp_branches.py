@@ -49,7 +49,7 @@ def test_one_warp_beside_a_pipelined_loop_of_the_others() -> None:
     s = rng.integers(-4, 5, (ROWS, COPIES)).astype(np.float32)
     r = rng.integers(-4, 5, (ROWS, COPIES, COLS)).astype(ml_dtypes.bfloat16)
     mixed = np.einsum("nm,nmh->nh", s.astype(np.float64) + 1, r.astype(np.float64))
-    everywhere(sides, [s, r], [s * 2, mixed], ("sm_80", "sm_90a"), tile_machine=False)
+    everywhere(sides, [s, r], [s * 2, mixed], ("sm_80", "sm_90a"))
     with pytest.raises(TileError, match="a meeting is of one warp or of the whole block"):
         lowered(sides, "gfx942")
 
@@ -74,7 +74,7 @@ def test_reductions_of_different_warps_have_their_own_scratch() -> None:
                 T.copy(most, B[1, 0:4])
 
     a = np.random.default_rng(1).integers(-4, 5, (2, 4, 256)).astype(np.float32)
-    everywhere(both, [a], a.astype(np.float64).sum(2), tile_machine=False)
+    everywhere(both, [a], a.astype(np.float64).sum(2))
 
 
 def test_a_branch_inside_a_warp_is_refused() -> None:

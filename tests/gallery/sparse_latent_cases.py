@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.gallery.entry import ROUNDING, Data, Entry, Expected, normal
 from tests.gallery.references import attend, backward
+from tests.gallery.sparse_by_hand import one_maker, two_makers
 from tests.gallery.sparse_latent import BRAIN, FLOAT, selected, selected_backward, selected_with_sinks
 
 
@@ -81,6 +82,24 @@ def sinks_data(B: int, S: int, rows: int, H: int, D: int, topk: int, **_: Any) -
     return Data({"Q": q, "KV": kv, "Index": index, "Sinks": sinks}, {"Out": Expected(out, bound)})
 
 
+def by_hand_data(B: int, S: int, H: int, D: int, tail: int, topk: int) -> Data:
+    q, kv = normal(1, (B, S, H, D + tail), BRAIN), normal(2, (B, S, D + tail), BRAIN)
+    index = np.stack([choices(7 + b, np.arange(S), topk) for b in range(B)])
+    mask = np.zeros((B, S, S + 1), bool)
+    np.put_along_axis(mask, index, True, axis=2)
+    heads = q.transpose(0, 2, 1, 3), kv[:, None], kv[:, None, :, :D], (D + tail) ** -0.5, mask[:, None, :, :S]
+    found = attend(*heads, dtype=BRAIN)
+    outputs = {
+        "Out": Expected(found.out.transpose(0, 2, 1, 3), found.bound.transpose(0, 2, 1, 3)),
+        "Lse": Expected(found.lse.transpose(0, 2, 1), found.lse_bound.transpose(0, 2, 1)),
+    }
+    return Data({"Q": q, "KV": kv, "Index": index}, outputs)
+
+
+def without_batch(function: Any) -> Any:
+    return lambda B, S, **sizes: function.compile(**sizes)
+
+
 def without_lengths(function: Any) -> Any:
     return lambda lengths, **sizes: function.compile(**sizes)
 
@@ -95,4 +114,13 @@ ENTRIES = [
     Entry("attention to selected rows with sinks", ("deepseek_v4/sparse_attn_fwd_sm90.py",), selected_with_sinks,
           sinks_data, {"B": 1, "S": 3, "rows": 100, "H": 64, "D": 64, "topk": 128, "threads": 128},
           {"B": 1, "S": 4096, "rows": 8192, "H": 64, "D": 512, "topk": 1024}),
+    *[
+        Entry(name, (f"deepseek_v32/sparse_mla_fwd_{script}.py",), without_batch(function), by_hand_data,
+              {"B": 1, "S": 3, "H": 64, "D": 128, "tail": 64, "topk": 256},
+              {"B": 1, "S": 4096, "H": 128, "D": 512, "tail": 64, "topk": 2048}, hopper=True)
+        for name, script, function in (
+            ("attention to selected rows, one group weighs", "pipelined", one_maker),
+            ("attention to selected rows, two groups weigh", "seesaw", two_makers),
+        )
+    ],
 ]  # fmt: skip

@@ -68,8 +68,7 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
             f"`{tensor.name}` starts at a multiple of {POINTER_ALIGNMENT} bytes",
         )
         run = max(1, POINTER_ALIGNMENT // tensor.dtype.bytes)
-        pitches = tensor.strides[:-1] if tensor.strides else tensor.shape[1:]
-        for pitch in pitches:
+        for pitch in _pitches(tensor, run):
             for symbol in [n for n in walk(pitch) if isinstance(n, Var)] if isinstance(pitch, Expr) else []:
                 if run > 1:
                     text = (
@@ -81,6 +80,18 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
             fits = compare("lt", span, INT32_SPAN)
             found[(tensor.name, 0)] = Assumed(fits, f"`{tensor.name}` has fewer than 2^31 elements")
     return kernel.with_(assumed=(*kernel.assumed, *found.values()))
+
+
+def _pitches(tensor: Buffer, run: int) -> list[Any]:
+    """Strides, or the extents that make them, that do not keep rows at multiples of `run` elements by themselves."""
+    if tensor.strides:
+        return list(tensor.strides[:-1])
+    found: dict[Any, None] = {}
+    for at in range(1, len(tensor.shape)):
+        factors = tensor.shape[at:]
+        if math.prod(n for n in factors if isinstance(n, int)) % run:
+            found |= dict.fromkeys(factors)
+    return list(found)
 
 
 def wide_tensors(kernel: Kernel) -> frozenset[Buffer]:

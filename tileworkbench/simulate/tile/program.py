@@ -19,6 +19,7 @@ from ...ops.atomic_element import AtomicElement
 from ...ops.extern import ExternCall
 from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
+from ...ops.selections import orders_itself, with_selections
 from . import atomic, control, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
@@ -79,7 +80,9 @@ class Program:
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._regions: dict[Region, RegionPlan] = {}
         self._parallel: dict[Any, Body] = {}
-        self.run = self.body(kernel.body, 0)
+        # Branches on the thread index wait for one another where the kernel has barriers: they are agents.
+        agents = kernel.level == "tile" and len(kernel.thread_shape) == 1 and orders_itself(kernel)
+        self.run = self.body((with_selections(kernel) if agents else kernel).body, 0)
 
     def expression(self, e: Any, depth: int) -> Callable[[State], Any]:
         """The closure of an expression (or an int) inside `depth` open T.Parallel axes."""
