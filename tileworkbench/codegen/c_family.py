@@ -108,7 +108,12 @@ class Printer(ExprPrinter, Dialect):
 
     def need(self, feature: str | None, name: str) -> None:
         if feature is not None and not self.target.has(feature):
-            raise TargetError(f"{name} needs {feature}, which {self.target.name} does not have", loc=self.writer.loc)
+            raise TargetError(
+                f"{name} needs {feature}, which {self.target.name} does not have",
+                rule=f"{self.target.name} runs what its architecture has",
+                fix="compile for another target",
+                loc=self.writer.loc,
+            )
 
     def want(self, name: str) -> str:
         """Notes that a built-in value (tid, lane, warp, smem_at, …) is mentioned."""

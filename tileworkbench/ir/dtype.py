@@ -112,6 +112,8 @@ def dtype(value: Any) -> DType:
         name = _PYTHON[value]
     elif hasattr(value, "__dtype__"):  # a language-level dtype object
         return dtype(value.__dtype__)
+    elif value is None:  # NumPy takes it for float64
+        name = "None"
     else:
         text = str(value)
         name = text.removeprefix("torch.") if text.startswith("torch.") else _numpy_name(value)

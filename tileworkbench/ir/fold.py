@@ -57,7 +57,9 @@ def as_expr(value: Value, like: DType | None = None) -> Expr:
     if hasattr(value, "item"):  # a NumPy scalar
         return as_expr(value.item(), like)
     raise LanguageError(
-        f"{type(value).__name__} is not a scalar value", rule="an expression takes numbers and tile values", fix=""
+        f"{type(value).__name__} is not a scalar value",
+        rule="an expression takes numbers and tile values",
+        fix="index a tile, or use a number",
     )
 
 
@@ -141,9 +143,16 @@ def binary(op: str, a: Value, b: Value) -> Expr:
     if op == "div" and not to.is_float:
         x, y, to = cast(x, FLOAT32), cast(y, FLOAT32), FLOAT32
     if op in ("and", "or", "xor", "shl", "shr", *_DIVISIONS) and to.is_float:
-        raise ShapeError(f"`{op}` on {to}", rule="bit and integer-division operators take integers", fix="", loc=loc)
+        raise ShapeError(
+            f"`{op}` on {to}",
+            rule="bit and integer-division operators take integers",
+            fix="cast both sides to int32, or use `/`",
+            loc=loc,
+        )
     if op in _DIVISIONS and isinstance(y, Const) and y.value == 0:
-        raise ShapeError("division by the constant zero", rule="the divisor is not 0", fix="", loc=loc)
+        raise ShapeError(
+            "division by the constant zero", rule="the divisor is not 0", fix="check the value of the divisor", loc=loc
+        )
     if isinstance(x, Const) and isinstance(y, Const) and not to.is_float:
         if op in ("shl", "shr"):
             return _shift(op, x, y, to, loc)
@@ -168,7 +177,9 @@ def binary(op: str, a: Value, b: Value) -> Expr:
 def _shift(op: str, x: Const, y: Const, to: DType, loc: Any) -> Expr:
     """Python's shift; more places than the type has bits give what all its bits gone would give."""
     if y.value < 0:
-        raise ShapeError(f"a shift by {y.value}", rule="shift counts are not negative", fix="", loc=loc)
+        raise ShapeError(
+            f"a shift by {y.value}", rule="shift counts are not negative", fix="shift the other way", loc=loc
+        )
     return const(FOLD[op](x.value, min(int(y.value), to.bits)), to)
 
 

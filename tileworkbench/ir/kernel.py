@@ -94,6 +94,11 @@ class Kernel:
     def scalars(self) -> tuple[Var, ...]:
         return tuple(p for p in self.params if isinstance(p, Var))
 
+    @property
+    def launch_loc(self) -> Loc | None:
+        """Where the user launches it: its T.Kernel."""
+        return next((v.loc for v in self.block_vars if v.loc is not None), self.loc)
+
     def symbols(self) -> tuple[Var, ...]:
         """Symbolic extents and strides of the tensor parameters, in order of first appearance."""
         seen: dict[Var, None] = {}

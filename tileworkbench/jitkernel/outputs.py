@@ -23,10 +23,17 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
         )
     wanted = [out_idx] if isinstance(out_idx, int) and not isinstance(out_idx, bool) else out_idx
     if not isinstance(wanted, Sequence) or isinstance(wanted, str):
-        raise OptionError(f"out_idx={out_idx!r}", rule="out_idx is a whole number or a list of them", loc=kernel.loc)
+        raise OptionError(
+            f"out_idx={out_idx!r}",
+            rule="out_idx is a whole number or a list of them",
+            fix="out_idx=-1 for the last parameter",
+            loc=kernel.loc,
+        )
     places = tuple(place(kernel, index) for index in wanted)
     if len(set(places)) != len(places):
-        raise OptionError(f"out_idx={out_idx!r} names a parameter twice", rule="each output once", loc=kernel.loc)
+        raise OptionError(
+            f"out_idx={out_idx!r} names a parameter twice", rule="each output once", fix="name it once", loc=kernel.loc
+        )
     return kernel.with_(outputs=places)
 
 

@@ -71,5 +71,7 @@ def check_backend(backend: str | None) -> None:
     """Refuses a backend that TileLang does not know either."""
     if backend is not None and backend not in BACKENDS:
         raise OptionError(
-            f"execution_backend={backend!r}", rule=f"one of {', '.join(BACKENDS)}; all of them mean the one launcher"
+            f"execution_backend={backend!r}",
+            rule=f"one of {', '.join(BACKENDS)}; all of them mean the one launcher",
+            fix="leave it out",
         )

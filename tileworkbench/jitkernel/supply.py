@@ -41,7 +41,11 @@ def kind_of(value: Any) -> TensorSupplyType:
     """A supply type, its name, or None for Auto; OptionError for anything else."""
     name = "Auto" if value is None else getattr(value, "name", value)
     if name not in TensorSupplyType.__members__:
-        raise OptionError(f"tensor_supply_type={value!r}", rule=f"one of {', '.join(TensorSupplyType.__members__)}")
+        raise OptionError(
+            f"tensor_supply_type={value!r}",
+            rule=f"one of {', '.join(TensorSupplyType.__members__)}",
+            fix="TensorSupplyType.Normal",
+        )
     return TensorSupplyType[name]
 
 

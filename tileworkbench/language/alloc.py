@@ -9,7 +9,7 @@ from ..ir.expr import Buffer, Expr, Load, as_expr, cast, const
 from ..ir.stmt import ZERO, Alloc, Store
 from .builder import require
 from .dtypes import as_dtype
-from .faults import fault
+from .faults import fault, shown
 from .tensor import as_shape, scope_space
 
 
@@ -34,18 +34,22 @@ def _alloc(what: str, shape: Any, dtype: Any, space: str, attrs: tuple[tuple[str
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Buffer:
     """A tile in shared memory, seen by the whole block."""
     if scope_space(scope) != "shared":
-        raise fault(f"T.alloc_shared in scope {scope!r}", 'its scope is "shared" or "shared.dyn"', "leave it out")
+        raise fault(f"T.alloc_shared in scope {shown(scope)}", 'its scope is "shared" or "shared.dyn"', "leave it out")
     attrs = (("scope", scope),) if scope != "shared.dyn" else ()
     return _alloc("alloc_shared", shape, dtype, "shared", attrs)
 
 
 def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Buffer:
     """A tile spread over the registers of the block's threads; the compiler decides how."""
-    return _alloc("alloc_fragment", shape, dtype, scope_space(scope))
+    if scope_space(scope) != "fragment":
+        raise fault(f"T.alloc_fragment in scope {shown(scope)}", 'its scope is "local.fragment"', "leave it out")
+    return _alloc("alloc_fragment", shape, dtype, "fragment")
 
 
 def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
     """A private array of each thread."""
+    if scope_space(scope) not in ("local", "var"):
+        raise fault(f"T.alloc_local in scope {shown(scope)}", 'its scope is "local"', "leave it out")
     return _alloc("alloc_local", shape, dtype, scope_space(scope))
 
 
@@ -76,7 +80,7 @@ def alloc_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:
     counts = tuple(arrive_count) if isinstance(arrive_count, list | tuple) else (arrive_count,)
     if not counts or not all(isinstance(c, int) and c > 0 for c in counts):
         raise fault(
-            f"T.alloc_barrier({arrive_count!r})", "arrive counts are positive ints", "one int, or a list of ints"
+            f"T.alloc_barrier({shown(arrive_count)})", "arrive counts are positive ints", "one int, or a list of ints"
         )
     return _alloc("alloc_barrier", (len(counts),), "uint64", "barrier", (("count", counts),))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
 from .builder import Builder, require
-from .faults import fault
+from .faults import fault, shown
 from .layouts import Fragment, Layout
 
 ORDERS = ("row", "column", "mlx")
@@ -17,9 +17,9 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
     """Rasterises the grid in panels of `panel_size` rows or columns, so that neighbouring blocks share L2 contents."""
     builder = require("T.use_swizzle")
     if order not in ORDERS:
-        raise fault(f"T.use_swizzle: order={order!r}", f"orders are {', '.join(ORDERS)}", 'order="row"')
+        raise fault(f"T.use_swizzle: order={shown(order)}", f"orders are {', '.join(ORDERS)}", 'order="row"')
     if not isinstance(panel_size, int) or panel_size < 1:
-        raise fault(f"T.use_swizzle: panel_size={panel_size!r}", "it is an int ≥ 1", "for example 8")
+        raise fault(f"T.use_swizzle: panel_size={shown(panel_size)}", "it is an int ≥ 1", "for example 8")
     if enable:
         builder.attrs["swizzle"] = (panel_size, order)
 

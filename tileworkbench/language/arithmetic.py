@@ -12,7 +12,7 @@ from ..ir.expr import Bitcast, Expr, binary, const, logical_not, select, unary
 from ..ir.expr import cast as ir_cast
 from ..ir.expr import ceildiv as ir_ceildiv
 from .dtypes import as_dtype
-from .faults import fault
+from .faults import fault, shown
 from .mathfns import scalar
 
 Number = int | float
@@ -113,7 +113,9 @@ def min_value(dtype: Any) -> Expr:
 def cast(value: Any, dtype: Any, round: str = "", sat: bool = True, rbits: Any = None) -> Expr:
     """`value` as `dtype`, to nearest even; `sat` clamps to the range of an fp8 target."""
     if round not in ("", "rn") or rbits is not None:
-        raise fault(f"T.cast with round={round!r}", "casts round to nearest even here", "leave `round` and `rbits` out")
+        raise fault(
+            f"T.cast with round={shown(round)}", "casts round to nearest even here", "leave `round` and `rbits` out"
+        )
     of = as_dtype(dtype)
     return ir_cast(scalar(value, "T.cast"), of, sat and of.is_float and of.bits == 8)
 

@@ -5,7 +5,7 @@ A tile expression becomes an immutable let, a name made by T.alloc_var is stored
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -52,7 +52,7 @@ class Assignments(Operators):
             return self.keep(builder, name, value)
         held = scope.variables.get(name)
         if held is not None and held.buffer not in builder.dead:
-            if isinstance(value, Expr | int | float):
+            if isinstance(value, Expr | int | float) or hasattr(value, "item"):
                 builder.emit(Store(held.buffer, held.indices, fitted(value, held.buffer), loc=self.loc(k)))
                 return scope.values[name]
             del scope.variables[name]
@@ -136,7 +136,7 @@ class Assignments(Operators):
 
     def unpack(self, k: int, names: tuple[str | None, ...], value: Any) -> tuple[Any, ...]:
         """The right side of a tuple assignment, all of it evaluated before any target changes."""
-        if isinstance(value, Expr | BLOCK):
+        if isinstance(value, Expr | BLOCK) or not isinstance(value, Iterable):
             raise fault(
                 f"{describe_value(value)} cannot be unpacked",
                 "a tuple assignment takes a tuple of values",
@@ -148,7 +148,7 @@ class Assignments(Operators):
             raise fault(
                 f"{len(values)} values for {len(names)} targets",
                 "both sides of a tuple assignment have equally many entries",
-                "",
+                f"write {len(values)} target{'s' * (len(values) != 1)}",
                 self.loc(k),
             )
         builder = builder_of()

@@ -9,7 +9,7 @@ from ..ir.stmt import ZERO, Alloc, Region
 from ..ops.atomic import AtomicTile
 from ..ops.atomic_element import AtomicElement
 from .builder import require
-from .faults import fault
+from .faults import fault, shown
 from .regions import element, pair, to_region
 
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
@@ -23,7 +23,9 @@ def update(
     builder = require(what)
     order = memory_order or "relaxed"
     if order not in ORDERS:
-        raise fault(f"{what}: memory_order={memory_order!r}", f"orders are {', '.join(ORDERS)}", "")
+        raise fault(
+            f"{what}: memory_order={shown(memory_order)}", f"orders are {', '.join(ORDERS)}", "leave it out for relaxed"
+        )
     target = dst.buffer if isinstance(dst, Load | Region) else dst
     if isinstance(target, Buffer) and target.dtype.is_packed:
         raise fault(
@@ -69,7 +71,9 @@ STORE_ORDERS = ("relaxed", "release", "seq_cst")
 def _place(what: str, of: Any, memory_order: str, orders: tuple[str, ...]) -> Load:
     if memory_order not in orders:
         raise fault(
-            f"T.{what} does not support memory_order={memory_order!r}", f"its orders are {', '.join(orders)}", ""
+            f"T.{what} does not support memory_order={shown(memory_order)}",
+            f"its orders are {', '.join(orders)}",
+            "leave it out",
         )
     if isinstance(of, Region) and all(isinstance(e, int) and e == 1 for e in of.extents):
         of = Load(of.buffer, of.starts, loc=of.loc)

@@ -12,7 +12,7 @@ from ..ir.stmt import Eval, Region
 from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
 from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
 from .builder import Builder, require
-from .faults import fault
+from .faults import fault, shown
 from .regions import to_region
 
 WARPGROUP = 128
@@ -22,8 +22,13 @@ def one_barrier(what: str, bar: Any) -> Region:
     """One barrier: `bar[i]`, or the name of an array of one."""
     if isinstance(bar, Buffer) and bar.space == "barrier" and bar.shape == (1,):
         return to_region(bar, what)
-    if not isinstance(bar, Load):
-        raise fault(f"{what}: which barrier?", "it works on one barrier", "write `bar[i]`")
+    if not isinstance(bar, Load) or bar.buffer.space != "barrier":
+        several = isinstance(bar, Buffer) and bar.space == "barrier"
+        raise fault(
+            f"{what}: {'which barrier of ' if several else ''}{shown(bar)}{'' if several else ' is no barrier'}",
+            "it works on one barrier that T.alloc_barrier made",
+            f"write `{bar.name}[i]`" if several else "bar = T.alloc_barrier(arrive_count)",
+        )
     return to_region(bar, what)
 
 
@@ -86,7 +91,7 @@ pdl_sync = _ordering("pdl_sync", "Waits for the launch that this one depends on.
 def _numbers(what: str, *values: Any) -> tuple[Expr, ...]:
     for value in values:
         if isinstance(value, Expr) or not hasattr(value, "__index__"):
-            raise fault(f"{what}({value!r})", "its numbers are known while compiling", "use Python ints")
+            raise fault(f"{what}({shown(value)})", "its numbers are known while compiling", "use Python ints")
     return tuple(as_expr(v) for v in values)
 
 
@@ -184,7 +189,7 @@ class Groups:
 def ws(*warp_group_idx: int) -> Groups:
     """A block that only these groups of 128 threads run."""
     if not warp_group_idx or not all(isinstance(g, int) and not isinstance(g, bool) for g in warp_group_idx):
-        raise fault(f"T.ws{warp_group_idx!r}", "it takes the numbers of warpgroups", "T.ws(0)")
+        raise fault(f"T.ws{shown(warp_group_idx)}", "it takes the numbers of warpgroups", "T.ws(0)")
     return Groups(warp_group_idx)
 
 

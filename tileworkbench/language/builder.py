@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..errors import Loc
+from ..errors import Loc, TileError
 from ..ir.expr import Buffer, Expr, Load, Var
 from ..ir.node import children, walk
 from ..ir.op import Op
 from ..ir.stmt import Stmt, Store
 from ..options import options
-from .faults import fault
+from .faults import exact, fault
+from .ranges import check_ranges
 
 # Frames whose body runs not at all, or more than once: names bound in them have no single value afterwards.
 RUN_TIME = ("for", "while", "parallel", "then", "else", "group")
@@ -70,6 +71,7 @@ class Builder:
         self.empties: list[Buffer] = []
         self.workspaces: list[Buffer] = []
         self.returned: Any = None
+        self.return_loc: Loc | None = None
         self.attrs: dict[str, Any] = {}
         self.reduced: dict[Buffer, Any] = {}  # what T.alloc_reducer made, and the state of each
         self.random: Any = None  # the generator that T.rng_init started in the open T.Kernel
@@ -96,7 +98,13 @@ class Builder:
             )
         if isinstance(statement, Op):
             self._check_place(statement)
-            statement.check()
+            check_ranges(statement, self.here)
+            try:
+                statement.check()
+            except TileError as error:
+                if error.loc is not None:
+                    exact(error)
+                raise
         if self.reduced and not gathers:
             self._check_reads(statement)
         self.statements += 1
@@ -126,6 +134,7 @@ class Builder:
                     f"illegal read of reducer `{n.name}` before its T.finalize_reducer",
                     "until then every thread holds its own part of the result",
                     f"T.finalize_reducer({n.name}) before it",
+                    statement.loc,
                 )
 
     @contextmanager

@@ -129,7 +129,7 @@ class Control(Assignments):
             raise fault(
                 f"`with` on {describe_value(context)}",
                 "`with` opens T.Kernel, T.ws or another context manager",
-                "",
+                "use a plain assignment, or `with T.Kernel(...)`",
                 loc,
             )
         with context as value:
@@ -149,6 +149,8 @@ class Control(Assignments):
                 "store the result in a T.alloc_var and return at the end",
                 self.loc(k),
             )
+        if builder.scope is builder.activations[0]:
+            builder.return_loc = self.loc(k)
         return value
 
     def check(self, k: int, cond: Any, message: Callable[[], Any]) -> None:

@@ -71,7 +71,12 @@ class ExpressionRewriter(ast.NodeTransformer):
         """`__tw.method(k, *args)` placed at `node`, where `k` numbers its span."""
         first, last = span or (node, node)
         k = ast.Constant(self.number(first, last))
-        made = ast.Call(ast.Attribute(ast.Name(MARK, ast.Load()), method, ast.Load()), [k, *args], [])
+        # Python places a call of several lines at the end of what is called, so that stands at the start of the first.
+        stage = ast.Attribute(ast.Name(MARK, ast.Load()), method, ast.Load())
+        for part in (stage, stage.value):
+            part.lineno = part.end_lineno = first.lineno
+            part.col_offset = part.end_col_offset = first.col_offset
+        made = ast.Call(stage, [k, *args], [])
         made.lineno, made.col_offset = first.lineno, first.col_offset
         made.end_lineno, made.end_col_offset = last.end_lineno, last.end_col_offset
         return made

@@ -11,7 +11,7 @@ from ..ir.stmt import ZERO, Alloc, Region, Stmt
 from ..ops.extern import ExternCall
 from .builder import require
 from .dtypes import as_dtype
-from .faults import fault
+from .faults import fault, shown
 from .pointers import Pointer
 
 _VOID = ("void", "handle", "")
@@ -24,7 +24,9 @@ def call_extern(*given: Any, dtype: Any = None) -> Expr | None:
     builder = require("T.call_extern")
     dtype, func_name, *args = given if dtype is None else (dtype, *given)
     if not isinstance(func_name, str) or not re.fullmatch(r"[A-Za-z_][\w:<>, ]*", func_name):
-        raise fault(f"T.call_extern of {func_name!r}", "the function is given by name", 'T.call_extern("void", "f", x)')
+        raise fault(
+            f"T.call_extern of {shown(func_name)}", "the function is given by name", 'T.call_extern("void", "f", x)'
+        )
     loc = builder.here
     passed = [_argument(a) for a in args]
     result = None
@@ -63,5 +65,5 @@ def _argument(value: Any) -> tuple[Expr | Region, str]:
         return Region(value, tuple(ZERO for _ in value.shape), tuple(value.shape)), "rw"
     if isinstance(value, str):
         rule = "arguments are values and pointers"
-        raise fault(f"T.call_extern with the text {value!r}", rule, "put it into the source")
+        raise fault(f"T.call_extern with the text {shown(value)}", rule, "put it into the source")
     return as_expr(value), ""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import os
-from collections.abc import Iterable, Iterator
+import dis
+from collections.abc import Iterable
 from types import CodeType, TracebackType
+from typing import Any
 
 from ..errors import LanguageError, Loc, TileError
+from ..ir.expr import Buffer, Expr
 from ..ir.node import Node
+from ..ir.stmt import Region
+from ..ir.text import show_expr
 from ..options import options
-from .source import characters
+from ..places import PACKAGE, frames, is_installed, position
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MARK = "__tw"  # the free variable through which staged code reaches its stage
+MOST_SHOWN = 80  # characters of a value in a message
 
 
 def fault(found: str, rule: str = "", fix: str = "", loc: Loc | None = None) -> LanguageError:
@@ -21,6 +25,25 @@ def fault(found: str, rule: str = "", fix: str = "", loc: Loc | None = None) -> 
     error = LanguageError(found, rule=rule, fix=fix, loc=loc)
     error.exact = loc is not None  # type: ignore[attr-defined]
     return error
+
+
+def exact(error: TileError) -> TileError:
+    """Marks an error whose place is already as good as it gets."""
+    error.exact = True  # type: ignore[attr-defined]
+    return error
+
+
+def shown(value: Any) -> str:
+    """A value in a message: tile values as the user wrote them, all else as Python shows it, kept short."""
+    if isinstance(value, Buffer):
+        return f"`{value.name}`"
+    if isinstance(value, Expr | Region):
+        return f"`{show_expr(value)}`"
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    made = type(value).__name__ if callable(value) else repr(value)
+    return made if len(made) <= MOST_SHOWN else f"{made[:MOST_SHOWN]}…"
 
 
 def nearest(name: str, among: Iterable[str], otherwise: str = "") -> str:
@@ -31,23 +54,6 @@ def nearest(name: str, among: Iterable[str], otherwise: str = "") -> str:
 
 def is_staged(code: CodeType) -> bool:
     return MARK in code.co_freevars
-
-
-def frames(tb: TracebackType | None) -> Iterator[TracebackType]:
-    """The frames of a traceback, outermost first."""
-    while tb is not None:
-        yield tb
-        tb = tb.tb_next
-
-
-def position(tb: TracebackType) -> Loc:
-    """The span of user text that was being executed in this frame."""
-    code = tb.tb_frame.f_code
-    line, end_line, col, end_col = list(code.co_positions())[tb.tb_lasti // 2]
-    line = line or tb.tb_lineno
-    end_line = end_line or line
-    file = code.co_filename
-    return Loc(file, line, characters(file, line, col or 0), end_line, characters(file, end_line, end_col or 0))
 
 
 def place(error: BaseException) -> Loc | None:
@@ -62,8 +68,9 @@ def place(error: BaseException) -> Loc | None:
 def settle(error: Exception) -> Exception:
     """The error that the user is to see for what went wrong while tracing.
 
-    Tile errors get the place of the failing expression. A name missing in staged text becomes a LanguageError. Errors
-    of the user's own Python stay what they are; frames of this package are left out of all tracebacks."""
+    Tile errors get the place of the failing expression. What Python or a library refuses in the kernel's own text
+    becomes a LanguageError; what the user's text raises, there or in a helper of theirs, stays what it is. Frames of
+    this package are left out of all tracebacks."""
     if isinstance(error, TileError):
         if not getattr(error, "exact", False):
             error.loc = place(error) or error.loc
@@ -72,12 +79,41 @@ def settle(error: Exception) -> Exception:
         error = missing_name(error)
     elif isinstance(error, AttributeError) and isinstance(error.obj, Node):
         error = missing_attribute(error)
+    elif refused_by_python(error):
+        error = refused(error)
     return hide_internal_frames(error)
 
 
 def last_is_staged(error: BaseException) -> bool:
     chain = list(frames(error.__traceback__))
     return bool(chain) and is_staged(chain[-1].tb_frame.f_code)
+
+
+def refused_by_python(error: Exception) -> bool:
+    """Whether the kernel's own text asked Python for something impossible, rather than raised an error itself."""
+    if isinstance(error, AssertionError | ImportError | Warning):
+        return False
+    own = [
+        tb for tb in frames(error.__traceback__) if is_staged(code_of(tb)) or not is_installed(code_of(tb).co_filename)
+    ]
+    if not own or not is_staged(code_of(own[-1])):
+        return False
+    return dis.opname[code_of(own[-1]).co_code[own[-1].tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
+def refused(error: Exception) -> LanguageError:
+    """The LanguageError for what Python refuses in a kernel's text."""
+    found, fix = f"{type(error).__name__}: {error}", "correct it, or compute it before the kernel"
+    if isinstance(error, AttributeError) and error.name:
+        owner = getattr(error.obj, "__name__", None) or f"a {type(error.obj).__name__}"
+        found = f"{owner} has no attribute `{error.name}`"
+        fix = nearest(error.name, [name for name in dir(error.obj) if not name.startswith("_")], fix)
+    rule = "Python values in a kernel's text are computed while it is read, and Python refuses this"
+    return fault(found, rule, fix, place(error)).with_traceback(error.__traceback__)
+
+
+def code_of(tb: TracebackType) -> CodeType:
+    return tb.tb_frame.f_code
 
 
 def missing_name(error: NameError) -> LanguageError:

@@ -116,6 +116,7 @@ def output_places(builder: Builder, first: int) -> tuple[int, ...]:
                 if builder.style == "eager"
                 else "a T.prim_func returns nothing; its outputs are parameters",
                 "return a T.empty tensor" if builder.style == "eager" else "name the output in out_idx",
+                builder.return_loc,
             )
         places.append(first + match[0])
     if len(places) != len(builder.empties):
@@ -123,5 +124,6 @@ def output_places(builder: Builder, first: int) -> tuple[int, ...]:
             f"`{builder.name}` makes {len(builder.empties)} T.empty tensors and returns {len(places)}",
             "all T.empty tensors are returned",
             "return each of them once",
+            builder.return_loc,
         )
     return tuple(places)

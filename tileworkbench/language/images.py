@@ -9,7 +9,7 @@ from ..ir.expr import Expr, Load, Var, as_expr, cast, compare, const, logical, s
 from ..ir.stmt import Store
 from ..ops.parallel import Parallel
 from .builder import require
-from .faults import fault
+from .faults import fault, shown
 from .regions import to_region
 
 
@@ -39,7 +39,7 @@ def im2col(
         )
     for word, value in (("kernel", kernel), ("stride", stride), ("dilation", dilation), ("pad", pad)):
         if isinstance(value, Expr) or not hasattr(value, "__index__"):
-            raise fault(f"T.im2col: {word}={value!r}", "it is an int", "use a Python value")
+            raise fault(f"T.im2col: {word}={shown(value)}", "it is an int", "use a Python value")
     loc = builder.here
     i, j = (Var(builder.unique(name), loc=loc) for name in ("i", "j"))
     inside, place = _pixel(

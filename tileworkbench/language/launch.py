@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Loc, ResourceError, ShapeError
 from ..ir.expr import Expr, Var
 from .builder import Builder, require
-from .faults import fault
+from .faults import fault, shown
 from .tensor import as_shape
 
 MAX_THREADS = 1024
@@ -85,7 +85,9 @@ def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude:
     """T.Kernel with thread-block clusters of 1–3 dimensions."""
     dims = as_shape(cluster_dims, "T.ClusterKernel")
     if not all(isinstance(d, int) for d in dims) or len(dims) > 3 or math.prod(dims) > 16:
-        raise fault(f"cluster_dims={cluster_dims!r}", "1–3 ints whose product is at most 16", "for example (2, 1, 1)")
+        raise fault(
+            f"cluster_dims={shown(cluster_dims)}", "1–3 ints whose product is at most 16", "for example (2, 1, 1)"
+        )
     return Launch(_grid(blocks), _threads(threads), prelude, (*dims, *(1,) * (3 - len(dims))))
 
 
@@ -103,14 +105,18 @@ def _threads(threads: Any) -> tuple[int, ...]:
     given = tuple(threads) if isinstance(threads, list | tuple) else (128 if threads is None else threads,)
     if not 1 <= len(given) <= 3 or any(isinstance(t, bool | Expr) or not hasattr(t, "__index__") for t in given):
         raise ShapeError(
-            f"T.Kernel: threads={threads!r}", rule="threads is an int, or 1–3 ints, known while compiling", fix=""
+            f"T.Kernel: threads={shown(threads)}",
+            rule="threads is an int, or 1–3 ints, known while compiling",
+            fix="threads=128",
         )
     counts = tuple(t.__index__() for t in given)
     if any(c <= 0 for c in counts):
-        raise ShapeError(f"T.Kernel: threads={threads!r}", rule="a block has at least one thread", fix="threads=128")
+        raise ShapeError(
+            f"T.Kernel: threads={shown(threads)}", rule="a block has at least one thread", fix="threads=128"
+        )
     if math.prod(counts) > MAX_THREADS:
         raise ResourceError(
-            f"T.Kernel: threads={threads!r} makes {math.prod(counts)} threads a block",
+            f"T.Kernel: threads={shown(threads)} makes {math.prod(counts)} threads a block",
             rule=f"a block has at most {MAX_THREADS} threads",
             fix="use fewer threads; each may compute several elements",
         )
@@ -131,7 +137,7 @@ def _extents(what: str) -> tuple[int, ...]:
 
 def _pick(entries: tuple[Any, ...], dim: int, what: str) -> Any:
     if not isinstance(dim, int) or not 0 <= dim < len(entries):
-        raise fault(f"{what}({dim!r})", f"the dimension is 0 … {len(entries) - 1}", "")
+        raise fault(f"{what}({shown(dim)})", f"the dimension is 0 … {len(entries) - 1}", "0 for the first dimension")
     return entries[dim]
 
 

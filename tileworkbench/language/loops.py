@@ -13,7 +13,7 @@ from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
-from .faults import fault
+from .faults import fault, shown
 from .reducerloops import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
@@ -116,6 +116,29 @@ def check_unrolled(loop: For) -> None:
         )
 
 
+def check_schedule(**given: Any) -> None:
+    """A pipeline's schedule, where the user writes one: lists of ints, one entry a statement."""
+    for word, value in given.items():
+        if value is not None and not _numbers(value):
+            raise fault(
+                f"T.Pipelined: {word}={shown(value)}",
+                "order, stage, sync and group are lists of ints, one entry a statement of the loop",
+                f"leave {word} out: the compiler schedules the loop",
+            )
+    order, stage = given["order"], given["stage"]
+    if order is not None and stage is not None and len(order) != len(stage):
+        raise fault(
+            f"T.Pipelined: order has {len(order)} entries, stage {len(stage)}",
+            "order, stage, sync and group are lists of ints, one entry a statement of the loop",
+            "give both as many entries as the loop has statements",
+        )
+
+
+def _numbers(value: Any) -> bool:
+    """A list of ints, or of such lists."""
+    return isinstance(value, list | tuple) and all(isinstance(v, int) or _numbers(v) for v in value)
+
+
 def _range(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any]) -> Loop:
     if stop is None:
         start, stop = 0, start
@@ -124,7 +147,7 @@ def _range(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any]) -
         if isinstance(value, Expr):
             as_index(value)
         elif not hasattr(value, "__index__"):
-            raise fault(f"T.{kind}: a bound is {value!r}", "loop bounds are integers", "use `//` or T.ceildiv")
+            raise fault(f"T.{kind}: a bound is {shown(value)}", "loop bounds are integers", "use `//` or T.ceildiv")
     if isinstance(step, int) and step == 0:
         raise fault(f"T.{kind}: the step is 0", "the step of a loop is not 0", "use a positive or negative step")
     return Loop(kind, ((start, stop, step),), tuple((k, v) for k, v in hints.items() if v is not None))
@@ -167,8 +190,11 @@ def Pipelined(
     """A serial loop whose copies run `num_stages` iterations ahead of their use; the meaning is the serial loop's."""
     if not isinstance(num_stages, int) or isinstance(num_stages, bool) or num_stages < 0:
         raise fault(
-            f"T.Pipelined: num_stages is {num_stages!r}", "num_stages is an int ≥ 0", "0 means no software pipeline"
+            f"T.Pipelined: num_stages is {shown(num_stages)}",
+            "num_stages is an int ≥ 0",
+            "0 means no software pipeline",
         )
+    check_schedule(order=order, stage=stage, sync=sync, group=group)
     hints = {"num_stages": num_stages, "order": order, "stage": stage, "sync": sync, "group": group}
     return _range("Pipelined", start, stop, None, {**hints, "annotations": annotations})
 
@@ -191,6 +217,12 @@ def Parallel(
     }
     for extent in extents:
         _range("Parallel", extent, None, None, {})
+        if isinstance(extent, int) and extent < 1:
+            raise fault(
+                f"T.Parallel: an extent is {extent}",
+                "a parallel loop has at least one iteration in each dimension",
+                "use an extent of 1 or more, or leave the loop out",
+            )
     ranges = tuple((0, e, 1) for e in extents)
     return Loop("Parallel", ranges, tuple((k, v) for k, v in hints.items() if v is not None))
 
@@ -199,6 +231,8 @@ def grid(*extents: Any) -> Loop:
     """Nested serial loops, one an extent."""
     if not extents:
         raise fault("T.grid without extents", "a grid has at least one extent", "T.grid(M, N)")
+    for extent in extents:
+        _range("grid", extent, None, None, {})
     return Loop("grid", tuple((0, e, 1) for e in extents))
 
 
@@ -238,7 +272,7 @@ def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x") ->
     axes = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
     if thread not in axes or (stop is not None and start != 0):
         raise fault(
-            f"T.thread_binding({start!r}, {stop!r}, thread={thread!r})",
+            f"T.thread_binding({shown(start)}, {shown(stop)}, thread={shown(thread)})",
             f"it starts at 0 and names one of {', '.join(axes)}",
             "use T.Kernel for blocks",
         )

@@ -14,7 +14,7 @@ from ..ir.expr import (
 )
 from ..ir.mathfn import math_call
 from ..ir.stmt import ZERO, Region
-from .faults import fault
+from .faults import fault, shown
 
 Number = int | float
 
@@ -110,7 +110,7 @@ nearbyint = _rounding("nearbyint", "The nearest integer, ties to even.")
 def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
     """The nearest integer as a float, ties to even."""
     if rounding_mode != "ties-to-even":
-        raise fault(f"T.round: rounding_mode={rounding_mode!r}", 'it is "ties-to-even"', "leave it out")
+        raise fault(f"T.round: rounding_mode={shown(rounding_mode)}", 'it is "ties-to-even"', "leave it out")
     return nearbyint(x)
 
 
@@ -122,7 +122,9 @@ def _ieee(name: str, arity: int) -> Callable[..., Any]:
         if isinstance(last, str):
             args, rounding_mode = tuple(operands), last
         if rounding_mode not in ("rn", "rz", "ru", "rd"):
-            raise fault(f"T.ieee_{name}: rounding_mode={rounding_mode!r}", "it is rn, rz, ru or rd", "")
+            raise fault(
+                f"T.ieee_{name}: rounding_mode={shown(rounding_mode)}", "it is rn, rz, ru or rd", 'rounding_mode="rn"'
+            )
         return math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in args))
 
     made.__name__ = made.__qualname__ = f"ieee_{name}"

@@ -48,4 +48,6 @@ def unknown(name: str, known: Iterable[str]) -> Exception:
         if name in names.split():
             return TargetError(f"T.{name}", rule=f"it needs {needs}", fix="write it with the operations that exist")
     public = [n for n in known if not n.startswith("_")]
-    return UnknownName(f"T.{name} does not exist", rule="", fix=nearest(name, public, "see dir(T)"))
+    return UnknownName(
+        f"T.{name} does not exist", rule="a name of T is one that dir(T) lists", fix=nearest(name, public, "see dir(T)")
+    )

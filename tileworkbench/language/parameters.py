@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import LanguageError, Loc
+from ..errors import LanguageError, Loc, TileError
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.node import walk
@@ -53,11 +53,13 @@ class Table:
     def bind(self, annotations: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
         """The value that each parameter has while tracing."""
         values: dict[str, Any] = {}
+        args = self.source.node.args
         for name, parameter in self.signature.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
                 raise fault(
-                    f"the parameter `*{name}`", "a kernel has a fixed list of parameters", "name each one",
-                    self.source.loc(self.source.node),
+                    f"the parameter `{stars}{name}`", "a kernel has a fixed list of parameters", "name each one",
+                    self.source.loc(args.vararg if stars == "*" else args.kwarg),
                 )  # fmt: skip
             values[name] = self.value(name, annotations.get(name), parameter, given)
         return values
@@ -125,10 +127,6 @@ class Table:
 
     def resolve_pointer(self, pointer: Var, tensor: Buffer) -> Buffer:
         """A pointer parameter becomes a tensor parameter once the body says its shape."""
-        if pointer.name in self.pointers:
-            raise fault(
-                f"`{pointer.name}` is given a shape twice", "a pointer parameter is viewed once", "use one view"
-            )
         place = next(n for n, p in enumerate(self.builder.params) if p is pointer)
         self.builder.params[place] = tensor
         self.pointers[pointer.name] = tensor
@@ -189,12 +187,22 @@ def has_contents(cell: Any) -> bool:
 def _evaluate(fn: Callable[..., Any], name: str, text: str, scope: Mapping[str, Any]) -> Any:
     try:
         return eval(text, fn.__globals__, scope)
-    except NameError as error:
+    except Exception as error:
         source = find(fn)
         place = next((a for a in source.node.args.args if a.arg == name), source.node)
+        loc = source.loc(getattr(place, "annotation", None) or place)
+        if isinstance(error, TileError):
+            raise error.at(loc) from None
+        if not isinstance(error, NameError):
+            raise fault(
+                f"the annotation of `{name}`: {type(error).__name__}: {error}",
+                "an annotation is an expression that names a type",
+                "write `A: T.Tensor((M, N), dtype)`",
+                loc,
+            ) from error
         raise fault(
             f"the annotation of `{name}` uses `{error.name}`, which is not defined",
             "annotations see the function's globals, its closure and the scope around it",
             f"define `{error.name}` before the kernel",
-            source.loc(getattr(place, "annotation", None) or place),
+            loc,
         ) from None

@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, truth
 from ..ir.stmt import ONE, ZERO, For, If, Stmt, Store
 from .builder import require
-from .faults import fault
+from .faults import fault, shown
 from .regions import to_region
 
 
@@ -37,7 +37,7 @@ def access_ptr(
     """A pointer to `base` (a buffer, an element or a slice), moved by `offset` elements of its last dimension."""
     require("T.access_ptr")
     if access_type not in ("r", "w", "rw"):
-        raise fault(f"T.access_ptr: access_type={access_type!r}", "it is r, w or rw", 'T.access_ptr(A[i], "r")')
+        raise fault(f"T.access_ptr: access_type={shown(access_type)}", "it is r, w or rw", 'T.access_ptr(A[i], "r")')
     region = to_region(base, "T.access_ptr: the base")
     indices = (*region.starts[:-1], binary("add", region.starts[-1], offset))
     return Pointer(region.buffer, indices, access_type)

@@ -10,7 +10,7 @@ from ..ir.expr import Expr, Load, truth
 from ..ir.stmt import Region
 from ..ops.gemm import Gemm, GemmSparse
 from .builder import require
-from .faults import fault
+from .faults import fault, shown
 from .regions import to_region
 from .tileops import hints
 
@@ -48,7 +48,7 @@ def gemm(
     annotations: Any = None,
 ) -> None:
     """C += op(A) · op(B) on tiles; with `clear_accum` C = op(A) · op(B). Done when it returns."""
-    given = hints(annotations, k_pack=k_pack if k_pack != 1 else None, mbar=mbar)
+    given = hints(annotations, k_pack=None if k_pack == 1 else k_pack, mbar=mbar)
     product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
 
 
@@ -85,7 +85,7 @@ def gemm_sp(
     elements) and E (M, K / f) places them by 4-bit fields. Done when it returns."""
     what = "T.gemm_sp"
     builder = require(what)
-    given = hints(annotations, k_pack=k_pack if k_pack != 1 else None, wg_wait=wg_wait or None)
+    given = hints(annotations, k_pack=None if k_pack == 1 else k_pack, wg_wait=wg_wait or None)
     a, e, b, c = _operands(what, (("A", A_sparse), ("E", E), ("B", B), ("C", C)))
     ta, te, tb = _flags(what, transpose_A=transpose_A, transpose_E=transpose_E, transpose_B=transpose_B)
     split, clear = _split(what, policy), truth(clear_accum)
@@ -116,13 +116,13 @@ def _operands(what: str, given: tuple[tuple[str, Any], ...]) -> tuple[Region, ..
 def _flags(what: str, **given: Any) -> tuple[bool, ...]:
     for flag, value in given.items():
         if isinstance(value, Expr) or not isinstance(value, bool | int):
-            raise fault(f"{what}: {flag}={value!r}", "it is a bool known while compiling", "use True or False")
+            raise fault(f"{what}: {flag}={shown(value)}", "it is a bool known while compiling", "use True or False")
     return tuple(bool(value) for value in given.values())
 
 
 def _split(what: str, policy: Any) -> str:
     if policy not in _POLICIES:
-        raise fault(f"{what}: policy={policy!r}", "it is a GemmWarpPolicy", "T.GemmWarpPolicy.Square")
+        raise fault(f"{what}: policy={shown(policy)}", "it is a GemmWarpPolicy", "T.GemmWarpPolicy.Square")
     return _POLICIES[GemmWarpPolicy(policy)]
 
 

@@ -17,7 +17,7 @@ from ..ir.expr import Buffer, Expr, Load, Var, as_expr, cast, compare, select
 from ..ir.mathfn import math_call
 from ..ir.stmt import Alloc, If, Let, Stmt, Store
 from .builder import Builder, require
-from .faults import fault
+from .faults import fault, shown
 from .launch import get_block_binding, get_thread_binding, get_thread_extent
 
 PHILOX = "curandStatePhilox4_32_10_t"
@@ -50,7 +50,7 @@ def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = PHILOX) 
             f"T.rng_init: {generator}", rule="the generator built here is Philox", fix=f'generator="{PHILOX}"'
         )
     if generator != PHILOX:
-        raise fault(f"T.rng_init: generator={generator!r}", f"it is {PHILOX!r}", "leave it out")
+        raise fault(f"T.rng_init: generator={shown(generator)}", f"it is {PHILOX!r}", "leave it out")
     if seq is None:
         seq = cast(get_block_binding(), UINT64) * get_thread_extent() + cast(get_thread_binding(), UINT64)
     if builder.random is None:
@@ -78,9 +78,9 @@ def rng_rand_float(bit: int = 32, dist: str = "uniform") -> Expr:
     """The thread's next number in (0, 1] (dist="uniform") or of mean 0 and variance 1 ("normal"); `bit` is 32 or 64."""
     builder, g = _open("T.rng_rand_float")
     if bit not in (32, 64):
-        raise fault(f"T.rng_rand_float: bit={bit!r}", "it is 32 or 64", "bit=32")
+        raise fault(f"T.rng_rand_float: bit={shown(bit)}", "it is 32 or 64", "bit=32")
     if dist not in ("uniform", "normal"):
-        raise fault(f"T.rng_rand_float: dist={dist!r}", 'it is "uniform" or "normal"', 'dist="uniform"')
+        raise fault(f"T.rng_rand_float: dist={shown(dist)}", 'it is "uniform" or "normal"', 'dist="uniform"')
     dtype = FLOAT32 if bit == 32 else FLOAT64
     out = _Text(builder)
     value = _uniform(g, dtype, out) if dist == "uniform" else _normal(g, dtype, out)

@@ -16,7 +16,7 @@ from ..ops.fill import Fill
 from ..ops.reduction import combine, identity
 from .alloc import alloc_fragment
 from .builder import Frame, require
-from .faults import fault
+from .faults import fault, shown
 
 KINDS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
 
@@ -51,10 +51,10 @@ def alloc_reducer(shape: Any, dtype: Any, op: str = "sum", replication: str | No
     """A tile whose elements gather contributions of all threads by `op` (sum, max, min, bitand, bitor, bitxor).
     `replication` is accepted for TileLang's sake."""
     if op not in KINDS:
-        raise fault(f"T.alloc_reducer: op={op!r}", f"it is one of {', '.join(KINDS)}", 'op="sum"')
+        raise fault(f"T.alloc_reducer: op={shown(op)}", f"it is one of {', '.join(KINDS)}", 'op="sum"')
     made = alloc_fragment(shape, dtype)
     if op.startswith("bit") and made.dtype.kind not in ("int", "uint", "bool"):
-        raise fault(f"T.alloc_reducer: op={op!r} of {made.dtype}", "it takes an integer dtype", 'dtype="int32"')
+        raise fault(f"T.alloc_reducer: op={shown(op)} of {made.dtype}", "it takes an integer dtype", 'dtype="int32"')
     require("T.alloc_reducer").reduced[made] = Reducer(op)
     return made
 
@@ -119,7 +119,11 @@ def finalize_reducer(reducer: Any, dst: Any = None, batch: int = 1) -> None:
 def _state(what: str, reducer: Any) -> Reducer:
     state: Reducer | None = require(what).reduced.get(reducer) if isinstance(reducer, Buffer) else None
     if state is None:
-        raise fault(f"{what} of something else than a reducer", "it works on what T.alloc_reducer made", "")
+        raise fault(
+            f"{what} of something else than a reducer",
+            "it works on what T.alloc_reducer made",
+            "make the tile by T.alloc_reducer(shape, dtype, op)",
+        )
     return state
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Loc, ShapeError, TileError
+from ..errors import Loc, ShapeError
 from ..ir.expr import Buffer, Const, Expr, Load, as_expr, same
 from ..ir.stmt import ZERO, Region, whole
-from .faults import fault
+from ..ir.text import show_expr
+from .faults import exact, fault
 from .linear import difference
 
 _SCOPES = {
@@ -50,17 +51,9 @@ def index_buffer(buffer: Buffer, index: Any, loc: Loc) -> Load | Region:
     return Region(buffer, tuple(b[0] for b in boxes), tuple(b[1] for b in boxes), loc=loc)
 
 
-def exact(error: TileError) -> TileError:
-    """Marks an error whose place is already as good as it gets."""
-    error.exact = True  # type: ignore[attr-defined]
-    return error
-
-
 def show(value: Any) -> str:
     """An extent in a message: a number, or a symbol's name."""
-    if isinstance(value, Const):
-        return str(value.value)
-    return str(getattr(value, "name", value)) if isinstance(value, Expr) else str(value)
+    return show_expr(value) if isinstance(value, Expr) else str(value)
 
 
 def _position(buffer: Buffer, dim: int, entry: Any, loc: Loc) -> Expr:

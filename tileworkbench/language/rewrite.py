@@ -32,7 +32,12 @@ class Rewriter(ExpressionRewriter):
         if isinstance(node, ast.AsyncFunctionDef):
             raise self.unsupported(node, "`async def`", "write a plain `def`")
         if node.args.posonlyargs:
-            raise self.refuse(node, "positional-only parameters", "kernel parameters can be named", "remove the `/`")
+            raise self.refuse(
+                node.args.posonlyargs[0],
+                "positional-only parameters",
+                "kernel parameters can be named",
+                "remove the `/`",
+            )
         plain = [ast.copy_location(ast.arg(a.arg), a) for a in node.args.args]
         keyword_only = [ast.copy_location(ast.arg(a.arg), a) for a in node.args.kwonlyargs]
         args = ast.arguments(

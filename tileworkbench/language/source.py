@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import LanguageError, Loc
+from ..places import to_characters
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Functions = dict[tuple[str, int], FunctionNode]
@@ -36,16 +37,6 @@ class Source:
             end_line,
             to_characters(self.lines, end_line, end_col),
         )
-
-
-def to_characters(lines: list[str], line: int, byte: int) -> int:
-    """A UTF-8 byte column of the parser as a character column."""
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    return byte if text.isascii() else len(text.encode()[:byte].decode(errors="ignore"))
-
-
-def characters(file: str, line: int, byte: int) -> int:
-    return to_characters(linecache.getlines(file), line, byte)
 
 
 def find(fn: Callable[..., Any]) -> Source:

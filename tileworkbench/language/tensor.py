@@ -14,7 +14,7 @@ from ..ir.expr import Buffer, Expr, Var
 from ..ir.stmt import Alloc, Let
 from .builder import require
 from .dtypes import as_dtype, dtype
-from .faults import fault
+from .faults import fault, shown
 
 _SPACES = {
     "global": "global",
@@ -117,7 +117,7 @@ ptr = PointerFactory()
 def scope_space(scope: str) -> str:
     """The ir memory space of a storage scope's name."""
     if scope not in _SPACES:
-        raise fault(f"the storage scope {scope!r}", f"scopes are {', '.join(_SPACES)}", "use one of these")
+        raise fault(f"the storage scope {shown(scope)}", f"scopes are {', '.join(_SPACES)}", "use one of these")
     return _SPACES[scope]
 
 
@@ -132,15 +132,23 @@ def _extent(entry: Any, what: str) -> Any:
         value = getattr(entry, "value", entry)
         if isinstance(value, Expr):
             if not value.dtype.is_int:
-                raise ShapeError(f"{what}: an extent of type {value.dtype}", rule="extents are integers", fix="")
+                raise ShapeError(
+                    f"{what}: an extent of type {value.dtype}",
+                    rule="extents are integers or symbols (T.dynamic)",
+                    fix="T.cast(x, 'int32')",
+                )
             return value
         entry = value
     if isinstance(entry, bool) or not hasattr(entry, "__index__"):
         raise ShapeError(
-            f"{what}: an extent is {entry!r}", rule="extents are integers or symbols (T.dynamic)", fix="use `//`"
+            f"{what}: an extent is {shown(entry)}", rule="extents are integers or symbols (T.dynamic)", fix="use `//`"
         )
     if entry.__index__() < 1:
-        raise ShapeError(f"{what}: an extent is {entry}", rule="extents are at least 1", fix="")
+        raise ShapeError(
+            f"{what}: an extent is {entry}",
+            rule="extents are at least 1",
+            fix="give each dimension a size of 1 or more",
+        )
     return entry.__index__()
 
 
@@ -197,7 +205,11 @@ def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = Non
     """A tensor at the address of a T.ptr parameter, or at an address that a table of pointers holds (a multiple of 16
     bytes)."""
     builder = require("T.make_tensor")
-    parameter = any(ptr is p for p in builder.params)
+    parameter = any(ptr is p for p in builder.params) and ptr.dtype.kind == "handle"
+    if isinstance(ptr, Var) and ptr.name in builder.table.pointers:
+        raise fault(
+            f"`{ptr.name}` is given a shape twice", "a pointer parameter is viewed once", "view the tensor by T.view"
+        )
     if isinstance(ptr, Expr) and not parameter and ptr.dtype.is_int and ptr.dtype.bits == 64:
         return _at_address(builder, ptr, shape, dtype, strides)
     if not isinstance(ptr, Var) or not parameter:

@@ -63,7 +63,11 @@ def tvm_thread_allreduce(size: Any, value: Any, cond: Any, out: Any, *threads: A
     builder = require("T.tvm_thread_allreduce")
     what = "T.tvm_thread_allreduce"
     if not builder.reducers:
-        raise fault(f"{what} without a reducer", "it stands in `with T.attr(reducer, 'reduce_scope', …)`", "")
+        raise fault(
+            f"{what} without a reducer",
+            "it stands in `with T.attr(reducer, 'reduce_scope', …)`",
+            "open that block around it",
+        )
     if not isinstance(out, Load) or out.buffer.space not in ("local", "var"):
         raise fault(f"{what}: the result is no private element", "each thread writes its own", "use T.alloc_local")
     reducer: Reducer = builder.reducers[-1]
@@ -87,7 +91,11 @@ def _axes(what: str, threads: Sequence[Any]) -> list[tuple[int, int]]:
     for t in threads:
         place = next((n for n, v in enumerate(found) if v is t), None)
         if place is None:
-            raise fault(f"{what} over another value than a thread index", "it takes T.get_thread_binding(d)", "")
+            raise fault(
+                f"{what} over another value than a thread index",
+                "it takes T.get_thread_binding(d)",
+                "pass the thread index itself",
+            )
         axes.append(steps[place])
     return axes
 

@@ -14,8 +14,10 @@ from ..ops.reduce import Reduce
 from ..ops.scan import Scan
 from .barrier import one_barrier as _barrier
 from .builder import require
-from .faults import fault
+from .faults import fault, shown
 from .regions import equal, pair, to_region
+
+REDUCTIONS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 
 
 def hints(annotations: Any, **given: Any) -> tuple[tuple[str, Any], ...]:
@@ -112,6 +114,9 @@ def clear(buffer: Any) -> None:
     fill(buffer, 0)
 
 
+REDUCTIONS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+
+
 # -- reductions and scans --
 
 
@@ -125,8 +130,12 @@ def reduce(
     nan_propagate: bool = False,
 ) -> None:
     """Reduces `buffer` along `dim` into `out`, which lacks that dimension or has extent 1 there."""
+    builder = require("T.reduce")
+    if reduce_type not in REDUCTIONS:
+        raise fault(
+            f"T.reduce: reduce_type={shown(reduce_type)}", f"it is one of {', '.join(REDUCTIONS)}", 'reduce_type="sum"'
+        )
     what = f"T.reduce_{reduce_type}"
-    builder = require(what)
     src, dst = to_region(buffer, f"{what}: the source"), to_region(out, f"{what}: the result")
     axis = _axis(what, dim, len(src.extents))
     without = (*src.extents[:axis], *src.extents[axis + 1 :])
@@ -139,13 +148,19 @@ def reduce(
             fix="allocate the result with that shape, or reduce another dim",
         )
     if reduce_type.startswith("bit") and src.buffer.dtype.is_float:
-        raise ShapeError(f"{what} of {src.buffer.dtype}", rule="bitwise reductions take integers", fix="")
+        raise ShapeError(
+            f"{what} of {src.buffer.dtype}", rule="bitwise reductions take integers", fix="reduce an integer tile"
+        )
     builder.emit(Reduce(reduce_type, src, dst, axis, bool(clear), bool(nan_propagate), loc=builder.here))
 
 
 def _axis(what: str, dim: Any, rank: int) -> int:
     if isinstance(dim, bool) or not isinstance(dim, int) or not -rank <= dim < rank:
-        raise ShapeError(f"{what}: dim={dim!r} of {rank} dimensions", rule=f"dim is {-rank} … {rank - 1}", fix="")
+        raise ShapeError(
+            f"{what}: dim={shown(dim)} of {rank} dimensions",
+            rule=f"dim is {-rank} … {rank - 1}",
+            fix="dim=-1 for the last dimension",
+        )
     return dim % rank
 
 

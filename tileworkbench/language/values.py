@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import LanguageError, Loc
+from ..errors import LanguageError, Loc, TileError
 from ..ir.expr import Binary, Buffer, Const, Expr, Load, Var
 from ..ir.node import replace
 from ..ir.stmt import Region
+from ..places import users_place
 from .builder import LOOPS, Builder, current
 from .dtypes import dtype as DTypeName
-from .faults import fault, nearest
+from .faults import fault, nearest, shown
 from .parameters import Undeclared, untyped
 from .regions import element, index_buffer, scope_name
 
@@ -154,35 +155,41 @@ class Values:
         builder.here = builder.at(self.spans[k])
         try:
             made = function(*args, **kwargs)
-        except TypeError as error:
-            raise self.wrong_call(k, function, args, kwargs) or self.wrong_builtin(k, function, args) or error from None
-        except LanguageError as error:
+        except TileError as error:
             if instead := _INSTEAD.get(function) if isinstance(function, type | type(min)) else None:
                 error.fix = f"write {instead}"
             raise
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            wrong = self.wrong_call(k, function, args, kwargs, error) or self.wrong_builtin(k, function, args)
+            raise wrong or error from None
         builder.here = outer
         if isinstance(made, Expr) and made.loc is None and not isinstance(made, Var):
             return replace(made, loc=builder.at(self.spans[k]))
         return made
 
-    def wrong_call(self, k: int, function: Any, args: Any, kwargs: Any) -> LanguageError | None:
-        """The error for arguments that do not fit the signature of a function of the language."""
+    def wrong_call(self, k: int, function: Any, args: Any, kwargs: Any, error: Exception) -> LanguageError | None:
+        """The error for arguments that do not fit a function of the language: its signature, or what it makes of
+        them."""
         if not getattr(function, "__module__", "") or not str(function.__module__).startswith(__package__ or ""):
             return None
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):
             return None
+        name = getattr(function, "__name__", str(function))
+        parameters = {p: q.replace(annotation=q.empty) for p, q in signature.parameters.items()}
+        bare = signature.replace(parameters=list(parameters.values()), return_annotation=signature.empty)
+        rule = f"the signature is T.{name}{bare}"
         try:
             signature.bind(*args, **kwargs)
         except TypeError as reason:
-            name = getattr(function, "__name__", str(function))
-            parameters = {p: q.replace(annotation=q.empty) for p, q in signature.parameters.items()}
-            shown = signature.replace(parameters=list(parameters.values()), return_annotation=signature.empty)
             unknown = next((key for key in kwargs if key not in parameters), "")
             hint = nearest(unknown, parameters) if unknown else ""
-            return fault(f"T.{name}: {reason}", f"the signature is T.{name}{shown}", hint or "follow it", self.loc(k))
-        return None
+            return fault(f"T.{name}: {reason}", rule, hint or "follow it", self.loc(k))
+        if users_place(error.__traceback__) is not None:
+            return None  # it came out of a function that the user gave
+        given = ", ".join((*map(shown, args), *(f"{key}={shown(value)}" for key, value in kwargs.items())))
+        return fault(f"T.{name}({given}): {error}", rule, "give it arguments of the kinds it takes", self.loc(k))
 
     def wrong_builtin(self, k: int, function: Any, args: Any) -> LanguageError | None:
         """The error for a Python builtin that was given a tile or a tile value."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir.dtype import BOOL, DTYPES, INT32
 from ..ir.expr import Call, Expr, as_expr, binary, const, truth
-from .faults import fault
+from .faults import fault, shown
 from .launch import get_thread_bindings, get_thread_extents
 from .mathfns import scalar
 
@@ -18,7 +18,7 @@ UINT32, UINT64 = DTYPES["uint32"], DTYPES["uint64"]
 def _shuffle(name: str, text: str) -> Callable[..., Expr]:
     def made(value: Any, delta: Any, width: int = 32, mask: Any = FULL) -> Expr:
         if width not in (1, 2, 4, 8, 16, 32):
-            raise fault(f"T.{name}: width={width!r}", "it is a power of two up to 32", "width=32")
+            raise fault(f"T.{name}: width={shown(width)}", "it is a power of two up to 32", "width=32")
         x = scalar(value, f"T.{name}")
         return Call(name, (x, as_expr(delta), as_expr(width), as_expr(mask, UINT32)), dtype=x.dtype)
 

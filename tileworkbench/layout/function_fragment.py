@@ -52,6 +52,7 @@ class FunctionFragment(Distribution):
             raise LayoutError(
                 f"the fragment function puts two elements of {self.shape} into one register of one thread",
                 rule="thread and index together must tell all elements apart",
+                fix="use every index in one of the two functions",
             )
 
     @cached_property
@@ -124,7 +125,11 @@ class FunctionFragment(Distribution):
 def _single(function: Callable[..., Any], grids: Sequence[IntArray], what: str) -> IntArray:
     values = evaluate(function, grids)
     if len(values) != 1 or values[0].min() < 0:
-        raise LayoutError(f"the {what} function must give one index of 0 or more")
+        raise LayoutError(
+            f"the {what} function must give one index of 0 or more",
+            rule="threads and registers count from 0",
+            fix="return one integer expression of the indices",
+        )
     return values[0]
 
 

@@ -158,6 +158,7 @@ class FunctionLayout(SharedLayout):
             raise LayoutError(
                 "the layout function gives a negative index",
                 rule="physical indices start at 0",
+                fix="add the offset that makes them so",
             )
         self.physical_shape = tuple(int(p.max()) + 1 if p.size else 0 for p in places)
         self.size = prod(self.physical_shape)
@@ -186,7 +187,7 @@ def _extents(shape: Sequence[int]) -> tuple[int, ...]:
 @cache
 def _padded(shape: tuple[int, ...], pad: int) -> StridedLayout:
     if pad < 0:
-        raise LayoutError(f"padding of {pad} elements", rule="padding is 0 or more")
+        raise LayoutError(f"padding of {pad} elements", rule="padding is 0 or more", fix="padding=8")
     pitches = (*shape[:-1], shape[-1] + pad)
     strides = tuple(prod(pitches[dim + 1 :]) for dim in range(len(shape)))
     return StridedLayout(shape, strides, prod(pitches))
@@ -199,7 +200,11 @@ def _swizzled(shape: tuple[int, ...], itemsize: int, span: int) -> SwizzledLayou
 
 def _check_swizzle(shape: tuple[int, ...], itemsize: int, span: int) -> None:
     if len(shape) < 2:
-        raise LayoutError(f"a swizzled tile of shape {shape}", rule="a swizzle needs rows and columns")
+        raise LayoutError(
+            f"a swizzled tile of shape {shape}",
+            rule="a swizzle needs rows and columns",
+            fix="swizzle tiles of two dimensions or more",
+        )
     if span not in SWIZZLE_PHASES or itemsize not in (1, 2, 4, 8, 16):
         raise LayoutError(
             f"span {span} bytes, elements of {itemsize} bytes",

@@ -10,8 +10,9 @@ from ..checks.check import fault_text
 from ..errors import LanguageError, MissingDependency, OptionError, SimulationError, TileError
 from ..jitkernel import JITFunction, JITKernel
 from ..jitkernel.profile import Profiler, Timings
-from ..language.faults import frames, nearest, position
+from ..language.faults import nearest
 from ..language.prim import PrimFunc
+from ..places import frames, position
 from ..views.blocks import Text
 from ..views.document import Document, Section, Verdict
 from ..views.result import Result, Shown

@@ -7,8 +7,8 @@ import traceback
 from typing import Any
 
 from ..errors import TileError
-from ..language.faults import PACKAGE
 from ..options import options
+from ..places import PACKAGE
 
 MACHINERY = ("IPython", "ipykernel", "traitlets", "asyncio", "tornado", "decorator")
 CALL = ".run_cell_magic("
@@ -28,7 +28,7 @@ def render(error: TileError) -> list[str]:
     """Lines of text, outermost frame first; all frames where the option asks for them."""
     if options.show_internal_frames:
         return "".join(traceback.format_exception(error)).rstrip("\n").split("\n")
-    place = error.loc
+    place = error.place
     lines = []
     for frame in traceback.extract_tb(error.__traceback__):
         told = place is not None and frame.filename == place.file and frame.lineno == place.line

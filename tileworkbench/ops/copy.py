@@ -17,10 +17,12 @@ from ..target import Target
 from .context import Context
 from .copies import bulk, cp_async, matrix, tma, vector
 from .copies.pairs import as_parallel, walked
+from .hints import check_width, check_word
 from .private import SPACES as PRIVATE
 from .private import each_thread
 
 POLICIES = ("evict_normal", "evict_first", "evict_last")
+CALLED = {"tma": "T.tma_copy", "async": "T.async_copy"}  # what the user wrote, by the forced engine
 WANTED = {"tma": ("bulk", "tma"), "cp_async": ("cp.async",), "async": ("cp.async",), "sync": ("vector",)}
 
 
@@ -86,9 +88,11 @@ class Copy(Op):
         if wanted is not None:
             ranked = [i for i in ranked if i.name.startswith(WANTED.get(wanted, (wanted,)))]
         if not ranked:
-            reasons = "; ".join(f"{r.name}: {r.reason}" for r in refused)
+            names = WANTED.get(wanted, (wanted,))
+            told = [r for r in refused if r.name.startswith(names)] or refused
+            reasons = "; ".join(f"{r.name}: {r.reason}" for r in told)
             raise TargetError(
-                f"T.copy cannot use {wanted} here ({reasons})",
+                f"{CALLED.get(self.hint('force'), 'T.copy')} cannot use {wanted} here ({reasons})",
                 rule="a hint is a constraint on the choice of instruction",
                 fix="drop the hint, or meet the condition",
                 loc=self.loc,
@@ -123,12 +127,14 @@ class Copy(Op):
         return found or vector.vector_impl(staged=True)
 
     def check(self) -> None:
-        policy = self.hint("eviction_policy")
-        if policy is not None and policy not in POLICIES:
+        check_word(self, "eviction_policy", self.hint("eviction_policy"), POLICIES)
+        check_word(self, "prefer_instruction", self.hint("prefer_instruction"), tuple(WANTED))
+        check_width(self, self.hint("coalesced_width"))
+        if self.hint("disable_tma") and "tma" in (self.hint("prefer_instruction"), self.hint("force")):
             raise LanguageError(
-                f"T.copy: eviction_policy={policy!r}",
-                rule=f"policies are {', '.join(POLICIES)}",
-                fix='eviction_policy="evict_first"',
+                "T.copy: TMA is both asked for and turned off by disable_tma",
+                rule="the hints of a copy agree",
+                fix="leave one of the two out",
                 loc=self.loc,
             )
 

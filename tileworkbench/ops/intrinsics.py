@@ -78,7 +78,9 @@ def _shuffle(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
     _together(e, ctx, "warp")
     _full(e, mask)
     if not isinstance(width, Const):
-        raise LanguageError(f"T.{e.fn}: the width is an expression", rule="it is known while compiling", loc=e.loc)
+        raise LanguageError(
+            f"T.{e.fn}: the width is an expression", rule="it is known while compiling", fix="pass an int", loc=e.loc
+        )
     return _exchange(x, _KINDS[e.fn], lane, int(width.value), ctx, pre, e.loc)
 
 

@@ -16,6 +16,7 @@ from ..ir.stmt import Stmt, Store
 from ..target import Target
 from .context import Context
 from .elementwise import emit_parallel
+from .hints import check_width
 from .loops import choose, infer, misfits_of
 from .nest import Nest
 
@@ -49,10 +50,12 @@ class Parallel(Op):
         return f"for {', '.join(map(show, self.vars))} in T.Parallel({', '.join(map(show, self.extents))}{hints})"
 
     def check(self) -> None:
+        check_width(self, self.hint("coalesced_width"))
+        own = set(self.vars)
         for n in walk(self.body):
             if not isinstance(n, (Load, Store)) or n.buffer.space != "local":
                 continue
-            if any(v in self.vars for i in n.indices for v in walk(i) if isinstance(v, Var)):
+            if any(v in own for i in n.indices for v in walk(i) if isinstance(v, Var)):
                 raise LanguageError(
                     f"`{n.buffer.name}` is indexed by a T.Parallel index",
                     rule="T.alloc_local makes an array of each thread, T.Parallel spreads its indices over threads",

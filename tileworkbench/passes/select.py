@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import TargetError
+from ..errors import ResourceError, TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer, Const
 from ..ir.kernel import Kernel
@@ -14,7 +14,7 @@ from ..ir.node import Node, children, walk
 from ..ir.op import Choice, Op, Refusal
 from ..ir.stmt import For, If
 from ..ops.warpgroup import WarpGroups
-from ..target import Target
+from ..target import LARGEST_GRID, Target
 from .facts import inside_loop, kernel_facts
 from .tiles import agree
 
@@ -47,11 +47,25 @@ def check_ops(kernel: Kernel, target: Target) -> Kernel:
             f"clusters of {math.prod(kernel.cluster)} blocks",
             rule=f"{target.name} has no clusters",
             fix="use T.Kernel, or compile for sm_90 or later",
-            loc=kernel.loc,
+            loc=kernel.launch_loc,
         )
+    if target.dialect != "cpu":
+        _check_grid(kernel)
     for op in (n for n in walk(kernel.body) if isinstance(n, Op)):
         op.check()
     return kernel
+
+
+def _check_grid(kernel: Kernel) -> None:
+    """Constant extents within what a launch can have; others are checked at the call."""
+    for axis, extent, most in zip("xyz", kernel.grid, LARGEST_GRID, strict=False):
+        if isinstance(extent, int) and extent > most:
+            raise ResourceError(
+                f"the grid has {extent} blocks in {axis}",
+                rule=f"a grid has at most {most} blocks there",
+                fix="put the longest dimension first, or let each block do more",
+                loc=kernel.launch_loc,
+            )
 
 
 def allowed(choice: Choice, off: Mapping[str, str]) -> Choice:

@@ -36,7 +36,7 @@ def storage(kernel: Kernel, target: Target) -> Kernel:
             f"the kernel's shared tiles take {at} bytes ({parts})",
             rule=f"a block on {target.name} has at most {limit} bytes of shared memory",
             fix="use smaller tiles or fewer stages (num_stages)",
-            loc=kernel.loc,
+            loc=max(tiles, key=_bytes).loc or kernel.loc if tiles else kernel.loc,
         )
     attrs = {k: v for k, v in kernel.attrs.items() if k not in ("places", "placed")}
     return kernel.with_(offsets=offsets, shared_bytes=at, attrs=attrs)

@@ -30,12 +30,12 @@ def match(params: Sequence[Param], outputs: Sequence[int], args: Sequence[Any], 
     inputs = [name for name in names if name not in output_names]
     order = names if len(args) > len(inputs) or output_names & named.keys() else inputs
     if len(args) > len(order):
-        raise LaunchError(f"{len(args)} arguments were given", rule=_takes(inputs, output_names))
+        raise LaunchError(f"{len(args)} arguments were given", rule=_takes(inputs, output_names), fix="pass these")
     values = dict(zip(order, args, strict=False))
     for name, value in named.items():
         if name not in names or name in values:
             trouble = f"{name!r} was given twice" if name in values else f"there is no parameter {name!r}"
-            raise LaunchError(trouble, rule=_takes(inputs, output_names))
+            raise LaunchError(trouble, rule=_takes(inputs, output_names), fix="pass these")
         values[name] = value
     _fill_defaults(params, values)
     missing = [i for i, name in enumerate(names) if name not in values]
@@ -43,7 +43,9 @@ def match(params: Sequence[Param], outputs: Sequence[int], args: Sequence[Any], 
     if lacking:
         given = len(args) + len(named)
         raise LaunchError(
-            f"{', '.join(lacking)} is missing: {given} arguments were given", rule=_takes(inputs, output_names)
+            f"{', '.join(lacking)} is missing: {given} arguments were given",
+            rule=_takes(inputs, output_names),
+            fix=f"pass {lacking[0]} as well",
         )
     return _sorted(params, values, tuple(missing))
 

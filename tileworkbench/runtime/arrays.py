@@ -53,6 +53,7 @@ def read(value: Any) -> Array:
     raise LaunchError(
         f"an object of type {type(value).__name__} is no array",
         rule="arrays are torch, CuPy or NumPy arrays, or objects with __dlpack__ or __cuda_array_interface__",
+        fix="pass an array",
     )
 
 
@@ -100,7 +101,11 @@ def _is_torch(value: Any) -> bool:
 
 def _torch(value: Any) -> Array:
     if str(value.layout) != "torch.strided":
-        raise LaunchError(f"a torch tensor with layout {value.layout}", rule="kernels read dense (strided) tensors")
+        raise LaunchError(
+            f"a torch tensor with layout {value.layout}",
+            rule="kernels read dense (strided) tensors",
+            fix="x.to_dense()",
+        )
     device = value.get_device() if value.is_cuda else CPU
     if not value.is_cuda and value.device.type != "cpu":
         raise LaunchError(f"a torch tensor on {value.device}", rule="kernels run on CUDA devices", fix='x.to("cuda")')
@@ -123,7 +128,11 @@ def _interface(value: Any) -> Array:
     found = value.__cuda_array_interface__
     dtype, shape = np.dtype(found["typestr"]), tuple(found["shape"])
     if not dtype.isnative:
-        raise LaunchError(f"an array of {dtype} in foreign byte order", rule="arrays are in native byte order")
+        raise LaunchError(
+            f"an array of {dtype} in foreign byte order",
+            rule="arrays are in native byte order",
+            fix="x.astype(x.dtype.newbyteorder('='))",
+        )
     strides = found.get("strides")
     pointer, read_only = found["data"]
     steps = contiguous_strides(shape) if strides is None else _elements(strides, dtype.itemsize)

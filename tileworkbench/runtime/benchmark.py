@@ -49,7 +49,11 @@ def bench(
     """Runs for about `warmup` + `rep` milliseconds of device time and gives each run's own. `run` must only enqueue
     work on the current stream. L2 is overwritten before each run unless `flush` is False."""
     if warmup < 0 or rep <= 0:
-        raise OptionError(f"warmup {warmup} and rep {rep} milliseconds", rule="warmup is at least 0, rep above 0")
+        raise OptionError(
+            f"warmup {warmup} and rep {rep} milliseconds",
+            rule="warmup is at least 0, rep above 0",
+            fix="warmup=25, rep=100",
+        )
     if clock is None:
         with DeviceClock() as own:
             return bench(run, warmup=warmup, rep=rep, flush=flush, clock=own)

@@ -46,6 +46,7 @@ class Binding:
                 raise LaunchError(
                     f"{', '.join(names)} cannot be told from {place} = {hostexpr.text(expr)}",
                     rule="every symbol stands alone in some dimension, or is the only unknown of a sum or product",
+                    fix=f"pass {names[0]} as a scalar parameter",
                     loc=param.loc,
                 )
 
@@ -60,7 +61,10 @@ class Binding:
             self.set(name, found, f"{place} = {hostexpr.text(expr)}")
         elif _linear(expr):
             raise LaunchError(
-                f"{place} is {value}, and no whole number {name} makes {hostexpr.text(expr)} that", loc=param.loc
+                f"{place} is {value}, and no whole number {name} makes {hostexpr.text(expr)} that",
+                rule=f"{param.name} is {signature(param)}",
+                fix="pass an array of a size that the declaration can have",
+                loc=param.loc,
             )
         else:
             self._waiting.append((expr, value, place, param))
@@ -69,7 +73,12 @@ class Binding:
         try:
             return hostexpr.evaluate(expr, self.values)
         except ZeroDivisionError:
-            raise LaunchError(f"{place}: {hostexpr.text(expr)} divides by 0", loc=param.loc) from None
+            raise LaunchError(
+                f"{place}: {hostexpr.text(expr)} divides by 0",
+                rule=f"{param.name} is {signature(param)}",
+                fix="pass a size above 0",
+                loc=param.loc,
+            ) from None
 
     def _conflict(self, expr: Host, value: int, place: str, param: TensorParam) -> LaunchError:
         names = dict.fromkeys(hostexpr.symbols(expr))
@@ -79,6 +88,7 @@ class Binding:
         return LaunchError(
             f"{place} is {value}, expected {wanted}{formula}" + (f" ({because})" if because else ""),
             rule=f"{param.name} is {signature(param)}",
+            fix="pass arrays whose shapes agree with the declaration",
             loc=param.loc,
         )
 
@@ -105,6 +115,7 @@ def check_array(param: TensorParam, array: Array) -> None:
         raise LaunchError(
             f"{param.name} has {len(array.shape)} dimensions {array.shape}, expected {len(param.shape)}",
             rule=f"{param.name} is {signature(param)}",
+            fix=f"reshape {param.name}",
             loc=param.loc,
         )
     if array.device == CPU and array.library != "numpy":

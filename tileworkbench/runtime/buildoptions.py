@@ -22,9 +22,13 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         if self.std not in (14, 17, 20):
-            raise OptionError(f"std is {self.std!r}", rule="std is 14, 17 or 20")
+            raise OptionError(f"std is {self.std!r}", rule="std is 14, 17 or 20", fix="std=17")
         if self.max_registers != 0 and not 16 <= self.max_registers <= 255:
-            raise OptionError(f"max_registers is {self.max_registers}", rule="max_registers is 0 or from 16 to 255")
+            raise OptionError(
+                f"max_registers is {self.max_registers}",
+                rule="max_registers is 0 or from 16 to 255",
+                fix="0 leaves the choice to the compiler",
+            )
 
     @staticmethod
     def parse(pairs: Iterable[tuple[str, str]]) -> BuildOptions:
@@ -33,7 +37,9 @@ class BuildOptions:
         values: dict[str, int | bool] = {}
         for name, text in pairs:
             if name not in types:
-                raise OptionError(f"unknown build option {name!r}", rule=f"one of {', '.join(types)}")
+                raise OptionError(
+                    f"unknown build option {name!r}", rule=f"one of {', '.join(types)}", fix="use one of these"
+                )
             values[name] = _flag(name, text) if types[name] is bool else _number(name, text)
         return BuildOptions(**values)  # type: ignore[arg-type]
 
@@ -43,7 +49,7 @@ class BuildOptions:
 
 def _flag(name: str, text: str) -> bool:
     if str(text).lower() not in _TRUTH:
-        raise OptionError(f"build option {name} is {text!r}", rule=f"{name} is 0 or 1")
+        raise OptionError(f"build option {name} is {text!r}", rule=f"{name} is 0 or 1", fix=f"{name}=1")
     return _TRUTH[str(text).lower()]
 
 
@@ -51,4 +57,6 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"build option {name} is {text!r}", rule=f"{name} is a whole number") from None
+        raise OptionError(
+            f"build option {name} is {text!r}", rule=f"{name} is a whole number", fix=f"{name}=0"
+        ) from None

@@ -135,7 +135,9 @@ class CudaDriver:
         most = self.attribute(device, _SHARED_OPTIN)
         if shared > most:
             raise ResourceError(
-                f"{entry} needs {shared} bytes of shared memory", rule=f"device {device} has {most} a block"
+                f"{entry} needs {shared} bytes of shared memory",
+                rule=f"device {device} has {most} a block",
+                fix="use smaller tiles or fewer stages (num_stages)",
             )
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         with self.on(device), self._capture_relaxed():

@@ -110,7 +110,11 @@ def _int_packer(kind: Element) -> Callable[[object], int]:
         if type(value) is not int:
             value = _whole(value, kind.name)
         if not low <= value <= high:
-            raise LaunchError(f"{value} does not fit {kind.name}", rule=f"{kind.name} holds {low} to {high}")
+            raise LaunchError(
+                f"{value} does not fit {kind.name}",
+                rule=f"{kind.name} holds {low} to {high}",
+                fix="pass a value in that range",
+            )
         return value & mask
 
     return pack
@@ -123,7 +127,7 @@ def _whole(value: object, name: str) -> int:
         if type(value).__name__ in ("bool", "bool_"):  # NumPy's has no __index__
             return int(bool(value))
         raise LaunchError(
-            f"{value!r} of type {type(value).__name__} is no whole number", rule=f"it is {name}"
+            f"{value!r} of type {type(value).__name__} is no whole number", rule=f"it is {name}", fix="int(x)"
         ) from None
 
 
@@ -139,7 +143,7 @@ def _float_packer(kind: Element) -> Callable[[object], int]:
             found = _infinity(kind, float(value))  # type: ignore[arg-type]
         except (struct.error, TypeError):
             raise LaunchError(
-                f"{value!r} of type {type(value).__name__} is no number", rule=f"it is {kind.name}"
+                f"{value!r} of type {type(value).__name__} is no number", rule=f"it is {kind.name}", fix="float(x)"
             ) from None
         return _to_bfloat(found) if bfloat else found
 

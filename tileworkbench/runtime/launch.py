@@ -226,6 +226,7 @@ class Launcher:
                 raise LaunchError(
                     f"{name} is on device {other}, and {first} on device {device}",
                     rule="all arrays of a call are on one device",
+                    fix=f"move {name} to device {device}",
                     loc=self._tensors[name].loc,
                 )
         return device
@@ -264,7 +265,11 @@ def _places(params: Sequence[Any], out_idx: Sequence[int]) -> tuple[int, ...]:
     places = []
     for index in out_idx:
         if not -len(params) <= index < len(params) or not isinstance(params[index], TensorParam):
-            raise OptionError(f"out_idx {index} of {len(params)} parameters", rule="out_idx names tensor parameters")
+            raise OptionError(
+                f"out_idx {index} of {len(params)} parameters",
+                rule="out_idx names tensor parameters",
+                fix="out_idx=-1 for the last parameter",
+            )
         places.append(index % len(params))
     return tuple(sorted(set(places)))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..codegen.source import Source
 from ..errors import InternalError, LaunchError
+from ..target import LARGEST_GRID
 from . import dtypes, hostexpr
 from .bind import Binding, tensor_params
 from .driver import Driver, Launch
 from .tensormap import EncodedMap, Geometry, TensorMaps, geometry
 
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _INT32 = (-(2**31), 2**31 - 1)
 
 
@@ -141,7 +141,9 @@ def grid_of(source: Source, values: Mapping[str, int]) -> tuple[int, int, int]:
         if not 0 <= number <= most:
             formula = hostexpr.text(source.grid["xyz".index(axis)])
             raise LaunchError(
-                f"the grid has {number} blocks in {axis} ({formula})", rule=f"a grid has 0 to {most} there"
+                f"the grid has {number} blocks in {axis} ({formula})",
+                rule=f"a grid has 0 to {most} there",
+                fix="use larger tiles, or another dimension of the grid",
             )
     for axis, number, extent in zip("xyz", (x, y, z), (*source.cluster, 1, 1), strict=False):
         if number % extent:
@@ -163,6 +165,7 @@ def output_specs(source: Source, missing: Sequence[int], binding: Binding) -> tu
         if unknown:
             raise LaunchError(
                 f"the shape of the output {param.name} needs {', '.join(sorted(unknown))}, which no input has",
+                rule="an output is allocated by the sizes of the inputs",
                 fix=f"pass {param.name} yourself",
                 loc=param.loc,
             )

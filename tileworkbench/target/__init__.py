@@ -1,6 +1,6 @@
 """What the compiler knows of the machine: architectures, cards, latencies, occupancy and the roofline."""
 
-from .arch import FEATURES, Arch
+from .arch import FEATURES, LARGEST_GRID, Arch
 from .atoms import ATOMS, MatrixAtom, matrix_atoms
 from .detect import Detection, FoundDevice, detect, survey
 from .device import Device
@@ -16,6 +16,7 @@ __all__ = [
     "ATOMS",
     "DEVICES",
     "FEATURES",
+    "LARGEST_GRID",
     "Arch",
     "Detection",
     "Device",

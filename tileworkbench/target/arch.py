@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ..errors import InternalError
 
+LARGEST_GRID = (2**31 - 1, 65535, 65535)  # blocks in x, y and z, of all vendors
+
 # What `Arch.has` may be asked. A closed list, so that a misspelt feature is an error and not a silent "no".
 FEATURES: dict[str, str] = {
     "ldmatrix": "8x8 matrix loads from shared memory, one row address a lane",

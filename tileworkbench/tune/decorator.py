@@ -103,7 +103,9 @@ class Tuned:
 
     def _checked(self, configs: list[dict[str, Any]]) -> None:
         if not configs:
-            raise OptionError(f"no configurations for `{self.fn.fn.__name__}`", rule="at least one is needed")
+            raise OptionError(
+                f"no configurations for `{self.fn.fn.__name__}`", rule="at least one is needed", fix="configs=[{...}]"
+            )
         known = self.signature.parameters
         unused = sorted({name for c in configs for name in c if name not in known and name != PASS_CONFIGS})
         if unused:

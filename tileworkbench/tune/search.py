@@ -88,7 +88,11 @@ def search(build: Build, configs: Sequence[Mapping[str, Any]], settings: Setting
     """Compiles all configurations in processes of the compiler's own and tries each as soon as it is there, one at a
     time and in their order."""
     if not configs:
-        raise OptionError("no configurations to try", rule="configs is a list of dicts, or a function that gives one")
+        raise OptionError(
+            "no configurations to try",
+            rule="configs is a list of dicts, or a function that gives one",
+            fix="configs=[{...}]",
+        )
     bench = Bench(settings)
     with contextlib.closing(fan_out(build, configs, seconds=settings.timeout)) as built:
         return Report(tuple(bench.tried(dict(config), made) for config, made in built), bench.reference)

@@ -18,6 +18,7 @@ from ...layout import same
 from ...target import Target
 from ..context import Context
 from . import mma, scalar, wgmma
+from .rules import check_dtypes, check_memories, check_packing
 
 
 @node
@@ -87,13 +88,9 @@ class Gemm(Op):
                     fix=f"change the tile's shape or the transpose_{letter} flag",
                     loc=self.loc,
                 )
-        if self.a.buffer.dtype.bits != self.b.buffer.dtype.bits:
-            raise ShapeError(
-                f"T.gemm: A is {self.a.buffer.dtype}, B is {self.b.buffer.dtype}",
-                rule="both operands have elements of one width",
-                fix="copy one of them to a tile of the other's dtype first",
-                loc=self.loc,
-            )
+        check_memories(self)
+        check_dtypes(self)
+        check_packing(self)
 
     def text(self, show: Any) -> str:
         options = [f"{flag}=True" for flag in ("transpose_A", "transpose_B") if getattr(self, flag.lower())]

@@ -78,13 +78,21 @@ def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:
         value = value.item()
     if not isinstance(value, (int, float, bool)):
         raise LaunchError(
-            f"scalar `{param.name}` is a {type(value).__name__}", rule=f"it is a {param.dtype} number", loc=kernel.loc
+            f"scalar `{param.name}` is a {type(value).__name__}",
+            rule=f"it is a {param.dtype} number",
+            fix="pass a number",
+            loc=kernel.loc,
         )
     if param.dtype is BOOL:
         return bool(value)
     if param.dtype.is_int:
         if isinstance(value, float) or not param.dtype.min_value() <= value <= param.dtype.max_value():
-            raise LaunchError(f"scalar `{param.name}` is {value!r}", rule=f"it is a {param.dtype}", loc=kernel.loc)
+            raise LaunchError(
+                f"scalar `{param.name}` is {value!r}",
+                rule=f"it is a {param.dtype}",
+                fix="pass an int it can hold",
+                loc=kernel.loc,
+            )
         return int(value)
     exact = param.dtype.numpy.type(value)
     return np.float32(exact) if is_narrow(param.dtype) else exact
@@ -122,7 +130,12 @@ def _tensor(kernel: Kernel, at: int, param: Buffer, array: Any, bound: Bound, wr
     allocated = array is None
     if allocated:
         if at not in {o % len(kernel.params) for o in kernel.outputs}:
-            raise LaunchError(f"tensor `{param.name}` is missing", rule="only outputs may be left out", loc=kernel.loc)
+            raise LaunchError(
+                f"tensor `{param.name}` is missing",
+                rule="only outputs may be left out",
+                fix=f"pass {param.name}",
+                loc=kernel.loc,
+            )
         array = np.zeros(shape, param.dtype.numpy)
     if array.dtype != param.dtype.numpy:
         raise LaunchError(
@@ -152,6 +165,7 @@ def _extent(param: Buffer, e: Expr, values: Mapping[Var, Any], solve: Any) -> in
         raise LaunchError(
             f"the shape of `{param.name}` depends on a symbol that no argument gives: {missing}",
             rule="every symbol is an extent or a stride of an input",
+            fix="pass the tensor whose shape gives it",
         ) from None
 
 

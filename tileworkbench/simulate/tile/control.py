@@ -122,7 +122,9 @@ def compile_for(s: For, depth: int, program: Program) -> Body:
         start, stop, step = (b(st) for b in bounds)
         uniform = type(start) is int and type(stop) is int and type(step) is int
         if np.any(np.equal(0 if isinstance(step, Affine) else step, 0)):
-            raise SimulationError("the loop's step is 0", rule="a step is not 0", loc=loc)
+            raise SimulationError(
+                "the loop's step is 0", rule="a step is not 0", fix="check the value of the step", loc=loc
+            )
         if not uniform:
             yield from _varying(st, start, stop, step)
         elif exits:

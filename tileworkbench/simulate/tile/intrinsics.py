@@ -42,7 +42,10 @@ def compile_value(e: Call, depth: int, program: Program) -> Closure | None:
         return None
     if depth:
         raise SimulationError(
-            f"T.{e.fn} inside T.Parallel", rule="it works between the threads of a warp or block", loc=e.loc
+            f"T.{e.fn} inside T.Parallel",
+            rule="it works between the threads of a warp or block",
+            fix="move it out of the loop",
+            loc=e.loc,
         )
     args = [(program.expression(a, 0), a.dtype) for a in e.args]
     return lambda st: made(st, [_spread(st, a(st), d) for a, d in args], e.dtype)

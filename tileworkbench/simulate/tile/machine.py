@@ -60,7 +60,12 @@ def run(
                 bound.slots[buffer].outside = value.value
         grid = tuple(_number(program, g, bound.values) for g in reversed(kernel.grid))
         if any(n < 0 for n in grid):
-            raise LaunchError(f"the grid is {tuple(reversed(grid))}", rule="extents are not negative", loc=kernel.loc)
+            raise LaunchError(
+                f"the grid is {tuple(reversed(grid))}",
+                rule="extents are not negative",
+                fix="check the sizes that the grid is computed from",
+                loc=kernel.loc,
+            )
         events: list[Any] | None = [] if collect else None
         budget = Budget(options.simulate_step_limit, options.simulate_step_limit)
         check_memory(kernel, bound.slots, grid)

@@ -154,6 +154,7 @@ def compile_assert(s: Assert, depth: int, program: Program) -> Run:
             raise SimulationError(
                 f"the assertion does not hold{': ' + s.message if s.message else ''}",
                 rule="T.device_assert states what is true for every active thread",
+                fix="check the values it compares",
                 loc=s.loc,
             )
 
