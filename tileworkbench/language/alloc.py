@@ -41,16 +41,21 @@ def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Buffer:
 
 def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Buffer:
     """A tile spread over the registers of the block's threads; the compiler decides how."""
-    if scope_space(scope) != "fragment":
-        raise fault(f"T.alloc_fragment in scope {shown(scope)}", 'its scope is "local.fragment"', "leave it out")
-    return _alloc("alloc_fragment", shape, dtype, "fragment")
+    return _alloc("alloc_fragment", shape, dtype, _on_chip("alloc_fragment", scope))
 
 
 def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> Buffer:
     """A private array of each thread."""
-    if scope_space(scope) not in ("local", "var"):
-        raise fault(f"T.alloc_local in scope {shown(scope)}", 'its scope is "local"', "leave it out")
-    return _alloc("alloc_local", shape, dtype, scope_space(scope))
+    return _alloc("alloc_local", shape, dtype, _on_chip("alloc_local", scope))
+
+
+def _on_chip(what: str, scope: str) -> str:
+    """The space of a tile that lives no longer than its block."""
+    space = scope_space(scope)
+    if space in ("global", "barrier"):
+        rule = "a tile is in shared memory or in registers"
+        raise fault(f"T.{what} in scope {shown(scope)}", rule, "leave the scope out, or use T.alloc_global")
+    return space
 
 
 def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:

@@ -20,8 +20,8 @@ FLOATS = {
 }
 PAIRINGS = (
     "float16·float16 → float32 or float16; bfloat16·bfloat16 → float32; float32·float32 → float32; "
-    "float64·float64 → float64; fp8·fp8 → float32 or float16; int8 or uint8 · int8 or uint8 → int32; "
-    "wider integers of one dtype → int32 or wider"
+    "float64·float64 → float64; fp8·fp8 → float32 or float16; int8 or uint8 · int8 or uint8 → int32 or float32; "
+    "wider integers of one dtype → int32, float32 or wider"
 )
 PLACES = {"a": ("shared", "fragment"), "b": ("shared", "fragment"), "c": ("fragment",)}
 WORDS = {"shared": "T.alloc_shared", "fragment": "T.alloc_fragment"}
@@ -58,7 +58,7 @@ def goes_together(a: DType, b: DType, c: DType) -> bool:
     if is_fp8(a) and is_fp8(b):
         return c.name in FLOATS["float16"]
     if a.is_int and b.is_int:
-        return (a is b or a.bits == b.bits == 8) and c.is_int and c.bits >= 32
+        return (a is b or a.bits == b.bits == 8) and c.bits >= 32 and (c.is_int or c.is_float)
     same = a is b or {a.name, b.name} == {"float32", "tfloat32"}
     return same and c.name in FLOATS.get(a.name, ())
 
