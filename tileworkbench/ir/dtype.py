@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,8 +120,11 @@ def dtype(value: Any) -> DType:
         name = text.removeprefix("torch.") if text.startswith("torch.") else _numpy_name(value)
     name = _ALIASES.get(name, name)
     if name not in DTYPES:
+        close = difflib.get_close_matches(name, DTYPES, n=1)
         raise ShapeError(
-            f"{value!r} is not a data type", rule=f"data types are {', '.join(DTYPES)}", fix="use one of these names"
+            f"{value!r} is not a data type",
+            rule=f"data types are {', '.join(DTYPES)}",
+            fix=f"did you mean `{close[0]}`?" if close else "use one of these names",
         )
     return DTYPES[name]
 

@@ -82,12 +82,14 @@ def instruction(shape: str, a: str, b: str, c: str) -> Atom:
             return row
     known = ", ".join(f"m{x.m}n{x.n}k{x.k}" for x in rows) or "none"
     found_text = f"T.ptx_mma {shape} of {a} and {b} into {c}"
-    raise ShapeError(found_text, rule=f"instructions for these types: {known}", fix="")
+    raise ShapeError(found_text, rule=f"instructions for these types: {known}", fix="use one of them")
 
 
 def _run(given: Any, index: Any, count: int, name: str) -> Region:
     if not isinstance(given, Buffer) or given.rank != 1:
-        raise fault(f"T.ptx_mma: operand {name} is no array of one dimension", "it is a T.alloc_local((n,))", "")
+        raise fault(
+            f"T.ptx_mma: operand {name} is no array of one dimension", "it is a T.alloc_local((n,))", "allocate it so"
+        )
     return Region(given, (as_expr(index),), (count,))
 
 
@@ -95,5 +97,7 @@ def _known(value: Any, name: str) -> int:
     if isinstance(value, Const):
         value = value.value
     if isinstance(value, Expr) or not hasattr(value, "__index__"):
-        raise fault(f"`{name}` of a matrix instruction is known only at run time", "it is a constant", "")
+        raise fault(
+            f"`{name}` of a matrix instruction is known only at run time", "it is a constant", "use a Python value"
+        )
     return int(value.__index__())
