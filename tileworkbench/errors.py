@@ -1,6 +1,8 @@
 """Where something stands in the user's text, and every error that a user can meet.
 
-A user mistake always ends in a `TileError`: what was found, the rule, the fix, and the place with a caret.
+A user mistake always ends in a `TileError`: what was found, the rule, the fix, and the place with a caret. Each is also
+the built-in error that a Python program would expect: a ValueError for what is wrong in what was written, a
+RuntimeError for what a machine cannot do.
 """
 
 from __future__ import annotations
@@ -126,31 +128,31 @@ def _diagnostic(severity: str, message: str, hint: str, code: str, loc: Loc | No
     }
 
 
-class LanguageError(TileError):
+class LanguageError(TileError, ValueError):
     """The Python text of a kernel says something the language does not have."""
 
     code = "language"
 
 
-class ShapeError(TileError):
+class ShapeError(TileError, ValueError):
     """Ranks, extents or dtypes that do not fit one another."""
 
     code = "shape"
 
 
-class LayoutError(TileError):
+class LayoutError(TileError, ValueError):
     """Two annotations of the user contradict each other."""
 
     code = "layout"
 
 
-class TargetError(TileError):
+class TargetError(TileError, RuntimeError):
     """The target has no instruction or option for what was asked."""
 
     code = "target"
 
 
-class ResourceError(TileError):
+class ResourceError(TileError, RuntimeError):
     """More threads, shared memory or registers than there are; both numbers are named."""
 
     code = "resource"
@@ -162,13 +164,13 @@ class LaunchError(TileError, ValueError):
     code = "launch"
 
 
-class BuildError(TileError):
+class BuildError(TileError, RuntimeError):
     """The device compiler refused the generated text; the place is mapped back to the user's line."""
 
     code = "build"
 
 
-class SimulationError(TileError):
+class SimulationError(TileError, RuntimeError):
     """The simulator saw an undefined value, an index out of range, a race or a deadlock."""
 
     code = "simulation"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tileworkbench.language as T
 from tileworkbench.errors import TileError
 
 from .cells import marked, run_cell
@@ -51,8 +52,15 @@ IN_BODY = [
     ("slice store", "«A[0:4, 0] = n»", "language", "T.copy(src, dst) or T.fill"),
     ("break parallel", "for i in T.Parallel(4):\n    «break»", "language", "`break` in T.Parallel"),
     ("continue pipelined", "for i in T.Pipelined(4, num_stages=2):\n    «continue»", "language", "T.Pipelined"),
-    ("nested parallel", "for i in T.Parallel(4):\n    «for j in T.Parallel(4)»:\n        A[i, j] = 0", "language",
-     "give one T.Parallel all the extents"),
+    ("nested parallel",
+     "for i in T.Parallel(4):\n    A[i, 9] = 1\n    «for j in T.Parallel(4)»:\n        A[i, j] = 0",
+     "language", "give one T.Parallel all the extents"),
+    ("parallel in serial in parallel",
+     "for i in T.Parallel(4):\n    for k in range(2):\n        «for j in T.Parallel(4)»:\n            A[i, j] = k",
+     "language", "give one T.Parallel all the extents"),
+    ("triangular parallels",
+     "for i in T.Parallel(4):\n    «for j in T.Parallel(i + 1)»:\n        A[i, j] = 0",
+     "language", "give one T.Parallel all the extents"),
     (
         "tile operation in parallel",
         "for i in T.Parallel(4):\n    «T.clear(I)»",
@@ -145,7 +153,9 @@ def check(source: str, code: str, message: str) -> TileError:
         source = source.replace(source.strip().splitlines()[-1].strip(), f"«{source.strip().splitlines()[-1].strip()}»")
     plain, span = marked(source)
     with pytest.raises(TileError) as caught:
-        run_cell(plain)
+        for made in run_cell(plain).values():
+            if isinstance(made, T.PrimFunc):
+                made.kernels  # noqa: B018
     error = caught.value
     assert error.code == code, str(error)
     assert message in str(error)

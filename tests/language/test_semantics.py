@@ -26,6 +26,10 @@ CASES = {
         "x = n + 1\ny = x\nx = x * 2\nI[0] = x + y",
         "x = n + 1\nx_1 = x * 2\nI[0] = x_1 + x",
     ),
+    "nested parallel loops are one": (
+        "for i in T.Parallel(4):\n    for j, k in T.Parallel(2, 8):\n        A[i, j * 8 + k] = 0",
+        "for i, j, k in T.Parallel(4, 2, 8):\n    A[i, j * 8 + k] = 0.0",
+    ),
     "let with a type": ("x: T.float32 = n\nA[0, 0] = x", 'x = T.cast(n, "float32")\nA[0, 0] = x'),
     "python values": ("x = 3\ny = (x, 'word')\nI[y[0]] = x * 2", "I[3] = 6"),
     "alias": ("C = A\nC[0, 1] = n", 'A[0, 1] = T.cast(n, "float32")'),

@@ -16,7 +16,7 @@ from ..ir.node import children, walk
 from ..ir.op import Op
 from ..ir.stmt import Stmt, Store
 from ..options import options
-from .faults import exact, fault
+from .faults import exact, fault, misnested
 from .ranges import check_ranges
 
 # Frames whose body runs not at all, or more than once: names bound in them have no single value afterwards.
@@ -117,11 +117,12 @@ class Builder:
         self.frame.body.append(statement)
 
     def _check_place(self, op: Op) -> None:
-        if self.within("parallel") is not None:
-            raise fault(
+        if self.within("parallel") is not None and op.name != "Parallel":  # nests of loops are one, or refused there
+            raise misnested(
                 f"{describe(op)} inside T.Parallel",
                 "a parallel loop holds element statements; tile operations are done by the whole block",
                 "move it out of the loop, or write its elements",
+                None,
             )
 
     def _check_reads(self, statement: Stmt) -> None:

@@ -6,33 +6,57 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Expr, Load, Var, binary, cast, logical, truth
-from ..ir.stmt import Region, Store
+from ..ir.expr import Expr, Load, Var, binary, cast, compare, logical, select, truth
+from ..ir.stmt import If, Region, Stmt, Store
 from ..ops.parallel import Parallel
 from .atomic import update
 from .builder import require
 from .faults import fault
+from .linear import difference
 from .regions import equal, to_region
 
 _MOST = 256  # elements that one any_of or all_of may test
 
 
 def transpose(src: Any, dst: Any) -> None:
-    """dst[j, i] = src[i, j] of two tiles with two dimensions."""
+    """dst[…, j, i] = src[…, i, j]: the last two dimensions change places. Elements beyond the end of the source are 0,
+    those beyond the end of the destination are left out, as in T.copy."""
     builder = require("T.transpose")
     a, b = to_region(src, "T.transpose: the source"), to_region(dst, "T.transpose: the destination")
-    if len(a.extents) != 2 or len(b.extents) != 2 or not all(map(equal, a.extents, reversed(b.extents))):
+    rank = len(a.extents)
+    order = (*range(rank - 2), rank - 1, rank - 2)
+    if rank < 2 or len(b.extents) != rank or not all(equal(a.extents[d], b.extents[n]) for n, d in enumerate(order)):
         raise ShapeError(
             f"T.transpose of `{a.buffer.name}` {a.extents} into `{b.buffer.name}` {b.extents}",
-            rule="both have two dimensions, the destination's are exchanged",
+            rule="both have the same dimensions, at least two, and the destination's last two are exchanged",
             fix="allocate the destination with the exchanged shape",
         )
     loc = builder.here
-    i, j = (Var(builder.unique(name), loc=loc) for name in ("i", "j"))
-    value = Load(a.buffer, (binary("add", a.starts[0], i), binary("add", a.starts[1], j)), loc=loc)
-    place = (binary("add", b.starts[0], j), binary("add", b.starts[1], i))
-    store = Store(b.buffer, place, cast(value, b.buffer.dtype), loc=loc)
-    builder.emit(Parallel((i, j), tuple(a.extents), (store,), (), loc=loc))
+    names = ("i", "j", "k", "l", "m")
+    vars = tuple(Var(builder.unique(names[d] if d < len(names) else f"i{d}"), loc=loc) for d in range(rank))
+    value = Load(a.buffer, tuple(map(_plus, a.starts, vars)), loc=loc)
+    place = tuple(_plus(start, vars[d]) for start, d in zip(b.starts, order, strict=True))
+    held = select(inside, value, 0) if (inside := _within(a, value.indices)) is not None else value
+    store: Stmt = Store(b.buffer, place, cast(held, b.buffer.dtype), loc=loc)
+    reached = _within(b, place)
+    body = (store,) if reached is None else (If(reached, (store,), loc=loc),)
+    builder.emit(Parallel(vars, tuple(a.extents), body, (), loc=loc))
+
+
+def _plus(start: Expr, var: Var) -> Expr:
+    return binary("add", start, var)
+
+
+def _within(region: Region, indices: tuple[Expr, ...]) -> Expr | None:
+    """The condition under which indices are inside the region's buffer; None where its box is known to be."""
+    made: Expr | None = None
+    for start, extent, index, size in zip(region.starts, region.extents, indices, region.buffer.shape, strict=True):
+        over = difference(binary("add", start, extent), size)
+        if isinstance(over, int) and over <= 0:
+            continue
+        test = compare("lt", index, size)
+        made = test if made is None else logical("land", made, test)
+    return made
 
 
 def _test(what: str, op: str, buffer: Any) -> Expr:

@@ -20,6 +20,11 @@ MARK = "__tw"  # the free variable through which staged code reaches its stage
 MOST_SHOWN = 80  # characters of a value in a message
 
 
+class Misnested(LanguageError):
+    """Loops and tile operations that do not go into one another. The text was read whole, so a T.prim_func tells it
+    when it is compiled: a program may make such a kernel and never use it."""
+
+
 def fault(found: str, rule: str = "", fix: str = "", loc: Loc | None = None) -> LanguageError:
     """A LanguageError; a `loc` given here is kept as it is, otherwise the failing expression's place is filled in."""
     error = LanguageError(found, rule=rule, fix=fix, loc=loc)
@@ -44,6 +49,13 @@ def shown(value: Any) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     made = type(value).__name__ if callable(value) else repr(value)
     return made if len(made) <= MOST_SHOWN else f"{made[:MOST_SHOWN]}…"
+
+
+def misnested(found: str, rule: str, fix: str, loc: Loc | None) -> Misnested:
+    """A `Misnested` at a place."""
+    error = Misnested(found, rule=rule, fix=fix, loc=loc)
+    error.exact = loc is not None  # type: ignore[attr-defined]
+    return error
 
 
 def nearest(name: str, among: Iterable[str], otherwise: str = "") -> str:

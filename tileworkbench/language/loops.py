@@ -13,7 +13,7 @@ from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
-from .faults import fault, shown
+from .faults import fault, misnested, shown
 from .reducerloops import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
@@ -42,7 +42,7 @@ class Loop:
         self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep, outer: tuple[Var, ...]
     ) -> Iterator[tuple[Var, ...]]:
         if self.loop_kind == "Pipelined" and builder.within("parallel") is not None:
-            raise fault(
+            raise misnested(
                 "T.Pipelined inside T.Parallel",
                 "a pipeline moves tiles, a parallel loop handles elements",
                 "exchange the loops, or use T.serial",
@@ -63,13 +63,7 @@ class Loop:
         builder.emit(made)
 
     def _parallel(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
-        if builder.within("parallel") is not None:
-            raise fault(
-                "T.Parallel inside T.Parallel",
-                "a parallel loop spreads elements over the threads once",
-                "give one T.Parallel all the extents, or use T.serial inside",
-                loc,
-            )
+        inner = builder.within("parallel") is not None
         with builder.inside("parallel", "Parallel") as frame:
             vars = tuple(
                 self._index(builder, name, start, stop, loc, keep)
@@ -77,7 +71,10 @@ class Loop:
             )
             yield vars
         extents = tuple(stop for _, stop, _ in self.ranges)
-        made = ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc)
+        made = merged(ParallelOp(vars, extents, tuple(frame.body), self.hints, loc=loc))
+        if inner:  # the loop around it takes it up
+            builder.emit(made)
+            return
         for statement in without_reducers(made, builder):
             builder.emit(statement, gathers=statement is not made)
 
@@ -88,6 +85,27 @@ class Loop:
         builder.define(var)
         keep(builder, name, var)
         return var
+
+
+def merged(loop: ParallelOp) -> ParallelOp:
+    """One loop of a loop that holds nothing but another; LanguageError for any other loop inside it."""
+    inside = next((n for n in walk(loop.body) if isinstance(n, ParallelOp)), None)
+    if inside is None:
+        return loop
+    sizes = [e for e in inside.extents if isinstance(e, Expr)]
+    sized_within = any(isinstance(n, Var) and n in loop.vars for n in walk(tuple(sizes)))
+    if loop.body != (inside,) or sized_within:
+        raise misnested(
+            "T.Parallel inside T.Parallel",
+            "a parallel loop spreads elements over the threads once: two are one loop only where the outer one holds "
+            "the inner one alone",
+            "give one T.Parallel all the extents, or use T.serial inside",
+            inside.loc,
+        )
+    hints = {**dict(loop.hints), **dict(inside.hints)}
+    return ParallelOp(
+        (*loop.vars, *inside.vars), (*loop.extents, *inside.extents), inside.body, tuple(hints.items()), loc=loop.loc
+    )
 
 
 _KINDS = {"serial": "serial", "unroll": "unroll", "vectorized": "vector", "Pipelined": "pipelined", "grid": "serial"}

@@ -11,7 +11,7 @@ from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..ir.text import show
 from .builder import Builder, reading
-from .faults import fault, settle
+from .faults import Misnested, fault, settle
 from .finish import finish, single
 from .macro import Macro
 from .parameters import Table, annotations_of
@@ -20,12 +20,25 @@ from .reader import defining_scope, stage
 
 class PrimFunc:
     """A function that was read: `kernels` are its tile-level ir.Kernels in launch order, `kernel` the only one, `fn`
-    the Python function, `seconds` what reading it took."""
+    the Python function, `seconds` what reading it took. `refused` is why there are no kernels, told to who asks for
+    them."""
 
-    def __init__(self, kernels: tuple[Kernel, ...], fn: Callable[..., Any], seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        kernels: tuple[Kernel, ...],
+        fn: Callable[..., Any],
+        seconds: float = 0.0,
+        refused: Misnested | None = None,
+    ) -> None:
         functools.update_wrapper(self, fn)
-        self.kernels, self.fn, self.seconds = kernels, fn, seconds
-        self.name = kernels[0].name
+        self._kernels, self.fn, self.seconds, self.refused = kernels, fn, seconds, refused
+        self.name = kernels[0].name if kernels else fn.__name__
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        if self.refused is not None:
+            raise self.refused
+        return self._kernels
 
     @property
     def kernel(self) -> Kernel:
@@ -52,12 +65,18 @@ class PrimFunc:
 
 
 def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:
-    """Reads a function into a kernel at once; usable with and without parentheses."""
+    """Reads a function into a kernel at once, with all its mistakes but `Misnested`; usable with and without
+    parentheses."""
     if func is None:
         return prim_func
     start = time.perf_counter()
-    kernels = read_all(func, defining_scope(1))
-    return PrimFunc(kernels, func, time.perf_counter() - start)
+    kernels: tuple[Kernel, ...] = ()
+    refused = None
+    try:
+        kernels = read_all(func, defining_scope(1))
+    except Misnested as error:
+        refused = error
+    return PrimFunc(kernels, func, time.perf_counter() - start, refused)
 
 
 def read(fn: Any, outer: Mapping[str, Any] | None = None) -> Kernel:
