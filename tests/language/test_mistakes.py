@@ -155,7 +155,7 @@ def check(source: str, code: str, message: str) -> TileError:
     with pytest.raises(TileError) as caught:
         for made in run_cell(plain).values():
             if isinstance(made, T.PrimFunc):
-                made.kernels  # noqa: B018
+                made.kernels
     error = caught.value
     assert error.code == code, str(error)
     assert message in str(error)
