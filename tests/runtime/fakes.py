@@ -186,3 +186,48 @@ def fake_torch() -> Any:
 
     torch.empty = empty
     return torch
+
+
+class FakeCupy:
+    """As much of cupy.ndarray as a launch reads. Its ways through other protocols are closed: they cost too much."""
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: str = "float32", pointer: int = 1 << 20,
+        strides: tuple[int, ...] | None = None, device: int = 0,
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        row_major = tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
+        self.strides = tuple(s * self.dtype.itemsize for s in (row_major if strides is None else strides))
+        self.data = SimpleNamespace(ptr=pointer, device_id=device)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AssertionError("the interface was asked")
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise AssertionError("DLPack was asked")
+
+
+FakeCupy.__module__ = "cupy"
+
+
+def fake_cupy() -> Any:
+    """A stand-in for the module: empty(), the current stream and the current device."""
+    cupy = SimpleNamespace(ndarray=FakeCupy, stream=55, made=[], entered=[])
+
+    def empty(shape: tuple[int, ...], dtype: Any) -> FakeCupy:
+        cupy.made.append(FakeCupy(shape, dtype, (700 + len(cupy.made)) << 12, device=(cupy.entered or [0])[-1]))
+        return cupy.made[-1]
+
+    @contextlib.contextmanager
+    def device(number: int) -> Iterator[None]:
+        cupy.entered.append(number)
+        yield
+
+    cupy.empty = empty
+    cupy.cuda = SimpleNamespace(
+        get_current_stream=lambda: SimpleNamespace(ptr=cupy.stream),
+        runtime=SimpleNamespace(getDevice=lambda: 0),
+        Device=device,
+    )
+    return cupy

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.fakes import FakeDriver, FakeTensor, Launched, OnDevice, fake_torch
+from tests.runtime.fakes import FakeCupy, FakeDriver, FakeTensor, Launched, OnDevice, fake_cupy, fake_torch
 from tileworkbench.codegen.source import Fact, KernelArg, ScalarParam, Source, TensorMap, TensorParam
 from tileworkbench.errors import InternalError, LaunchError, Loc, MissingDependency, OptionError, TargetError
 from tileworkbench.runtime import driver as real_driver
@@ -49,6 +49,13 @@ def driver() -> FakeDriver:
 def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = fake_torch()
     monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    module = fake_cupy()
+    monkeypatch.setitem(sys.modules, "cupy", module)
     return module
 
 
@@ -216,6 +223,64 @@ def test_torch_calls_of_a_known_signature_check_nothing_twice(
     ):  # fmt: skip
         with pytest.raises(TypeError):  # each of them must leave the quick path
             kernel(tensors[0], wrong, tensors[2])
+
+
+def test_cupy_calls_of_a_known_signature_check_nothing_twice(
+    driver: FakeDriver, cupy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = add(driver)
+    arrays = [FakeCupy((100, 200)), FakeCupy((200,)), FakeCupy((100, 200))]
+    kernel(*arrays)
+    monkeypatch.setattr(launch_module.Launcher, "_call_checked", None)
+    cupy.stream = 66
+    others = [FakeCupy((100, 200), pointer=1 << 30), *arrays[1:]]
+    kernel(*others)
+    kernel(*others)
+    assert [d.args[0] for d in driver.launches] == [1 << 20, 1 << 30, 1 << 30]
+    assert [d.stream for d in driver.launches] == [55, 66, 66] and driver.launches[1].args[3:] == [100, 200]
+    for wrong in (
+        FakeCupy((200,), dtype="float16"), FakeCupy((201,)), FakeCupy((200,), strides=(2,)),
+        FakeCupy((200,), device=1), OnDevice((200,)), np.ones(200, "f4"), 3,
+    ):  # fmt: skip
+        with pytest.raises(TypeError):  # each of them must leave the quick path
+            kernel(arrays[0], wrong, arrays[2])
+
+
+def test_cupy_outputs_are_made_in_place_and_on_their_device(driver: FakeDriver, cupy: Any) -> None:
+    kernel = add(driver, out_idx=[-1])
+    a, b = FakeCupy((100, 200)), FakeCupy((200,))
+    first, second = kernel(a, b), kernel(a, b)
+    assert [first, second] == cupy.made and first.shape == (100, 200) and not cupy.entered
+    assert [d.args[2] for d in driver.launches] == [first.data.ptr, second.data.ptr]
+    driver.devices = 2
+    kernel = add(driver, out_idx=[-1])
+    for _ in range(2):
+        made = kernel(FakeCupy((100, 200), device=1), FakeCupy((200,), device=1))
+        assert made.data.device_id == 1 and driver.launches[-1].device == 1
+    assert cupy.entered == [1, 1] and driver.current == 0
+
+
+def test_cupy_scalars_and_torch_beside_it(driver: FakeDriver, cupy: Any, torch: Any) -> None:
+    source = replace(
+        ADD, params=(*ADD.params, ScalarParam("rows", "int32")), args=(*ADD.args, KernelArg("scalar", "rows", "int32")),
+        grid=("rows",),
+    )  # fmt: skip
+    kernel, arrays = add(driver, source), [FakeCupy((8, 4)), FakeCupy((4,)), FakeCupy((8, 4))]
+    for rows in (3, 5, 3, 5):
+        kernel(*arrays, rows)
+    assert [d.grid[0] for d in driver.launches] == [3, 5, 3, 5] == [d.args[-1] for d in driver.launches]
+    # Arrays of two libraries never meet a plan of one.
+    kernel(FakeTensor(torch, (8, 4)), *arrays[1:], 5)
+    kernel(*[FakeTensor(torch, a.shape) for a in arrays], 5)
+    assert [d.stream for d in driver.launches[-3:]] == [55, 77, 77]
+
+
+def test_cupy_addresses_that_break_a_fact_take_the_careful_path(driver: FakeDriver, cupy: Any) -> None:
+    fast = replace(ADD, text="fast", facts=(Fact(("eq", ("mod", "A.ptr", 16), 0), "A is aligned to 16 bytes"),))
+    kernel = Launcher([(fast, binary()), (ADD, binary(code=b"general"))], driver=driver)
+    for pointer in (1 << 20, 1 << 21, (1 << 20) + 4, 1 << 22):
+        kernel(FakeCupy((8, 64), pointer=pointer), FakeCupy((64,)), FakeCupy((8, 64)))
+    assert [d.function for d in driver.launches] == [2001, 2001, 2002, 2001]
 
 
 def test_torch_on_the_cpu_and_sparse_are_refused(driver: FakeDriver, torch: Any) -> None:

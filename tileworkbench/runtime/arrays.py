@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,7 @@ def torch_name(dtype: str) -> str:
     return "float32" if dtype == "tfloat32" else dtype
 
 
+@functools.cache
 def numpy_dtype(name: str) -> Any:
     """NumPy's dtype of an element type; ml_dtypes holds the ones that NumPy lacks."""
     name = torch_name(name)
@@ -179,5 +181,8 @@ def _cupy_empty(device: int, shape: tuple[int, ...], dtype: str) -> Any:
         raise MissingDependency(
             "outputs of this array's library are CuPy arrays", fix="pip install cupy-cuda13x"
         ) from None
+    kind = "uint8" if dtype.startswith("float8") else numpy_dtype(dtype)
+    if cupy.cuda.runtime.getDevice() == device:  # entering a device costs as much as the rest of a call
+        return cupy.empty(shape, kind)
     with cupy.cuda.Device(device):
-        return cupy.empty(shape, "uint8" if dtype.startswith("float8") else numpy_dtype(dtype))
+        return cupy.empty(shape, kind)

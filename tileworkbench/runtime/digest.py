@@ -20,7 +20,12 @@ ROOMS = ("codegen", "ir", "language", "layout", "ops", "passes", "runtime", "tar
 def generator() -> str:
     """sha256 over each file that can change what a kernel becomes: those of the compiler's rooms and the top level."""
     root = Path(__file__).resolve().parent.parent
-    return of(part for name in sorted(_files(root)) for part in (name.encode(), (root / name).read_bytes()))
+    return of(part for name in sorted(_files(root)) for part in (name.encode(), _content(f"{root}/{name}")))
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _files(root: Path) -> Iterator[str]:

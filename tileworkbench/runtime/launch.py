@@ -6,14 +6,13 @@ function of it, so a call of a known signature only writes addresses and scalars
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..codegen.source import ScalarParam, Source, TensorParam
 from ..errors import LaunchError, OptionError
-from . import arguments, arrays, bind, staging
+from . import arguments, arrays, bind, quick, staging
 from . import driver as cuda_driver
 from . import plan as plans
 from .arguments import Call
@@ -78,17 +77,33 @@ class Launcher:
             plan: Plan = self._thread.plans[key]
             pointers = tuple([a.data_ptr() for a in tensors])
         except (AttributeError, KeyError, TypeError):  # not seen before, or not torch's
-            return self._call_checked(args, named)
+            return self._call_cupy(args)
+        return self._call_known(plan, pointers, args, self._torch_stream(plan.device))
+
+    def _call_cupy(self, args: Sequence[Any]) -> Any:
+        try:
+            tensors = args if self._only_tensors else [args[i] for i in self._tensor_places]
+            key: Any = quick.cupy_key(tensors)
+            if self._scalars_in_key:
+                key = (key, *[args[i] for i in self._scalars_in_key])
+            plan: Plan = self._thread.plans[key]
+            pointers = quick.cupy_pointers(tensors)
+        except (AttributeError, KeyError, TypeError):  # not seen before, or another library's
+            return self._call_checked(args, {})
+        return self._call_known(plan, pointers, args, quick.cupy_stream())
+
+    def _call_known(self, plan: Plan, pointers: tuple[int, ...], args: Sequence[Any], stream: int) -> Any:
+        """A call whose signature was checked before."""
         made = None
+        if self._reads_pointers and pointers != plan.pointers and not quick.aligned(pointers):
+            return self._call_checked(args, {})
         if plan.outputs:
             made, pointers = _with_outputs(plan, pointers)
         if pointers != plan.pointers:
-            if self._reads_pointers and not _aligned(pointers):
-                return self._call_checked(args, named)
             plan.set_pointers(pointers)
         if self._packers:
             plan.set_scalars(self._bits({name: args[i] for i, name in self._scalar_places}))
-        plan.set_stream(self._torch_stream(plan.device))
+        plan.set_stream(stream)
         status = self._launch_there(plan) if self._several_devices else plan.launch.call()
         if status:
             self._launch_again(plan, status)
@@ -111,7 +126,7 @@ class Launcher:
             bind.check_array(self._tensors[name], array)
         driver = self._the_driver()
         device = self._device(call)
-        stream = _stream(call.arrays.values(), device)
+        stream = quick.stream(call.arrays.values(), device)
         for array in call.arrays.values():
             if array.stream:
                 driver.synchronize(array.stream)
@@ -175,21 +190,20 @@ class Launcher:
         if self._uncacheable:
             return
         kept = self._own_plans()
-        if args is not None and all(a.library == "torch" for a in there.values()) and len(args) == self._arity:
-            self._torch_stream = sys.modules["torch"]._C._cuda_getCurrentRawStream
-            if not self._reads_pointers or _aligned(pointers):
-                keys = (*keys, self._torch_key(args))
+        libraries = {a.library for a in there.values()}
+        if args is not None and len(libraries) == 1 and libraries <= {"torch", "cupy"} and len(args) == self._arity:
+            if libraries == {"torch"}:
+                self._torch_stream = quick.torch_stream()
+            if not self._reads_pointers or quick.aligned(pointers):
+                keys = (*keys, self._quick_key(args, *libraries))
         for key in keys:
             kept[key] = plan
         while len(kept) > KEPT:
             del kept[next(iter(kept))]
 
-    def _torch_key(self, args: Sequence[Any]) -> Any:
+    def _quick_key(self, args: Sequence[Any], library: str) -> Any:
         tensors = [args[i] for i in self._tensor_places]
-        key: Any = tuple(
-            (a.shape, a.dtype, a.get_device(), a.stride() if self._reads_strides else a.is_contiguous())
-            for a in tensors
-        )
+        key = quick.torch_key(tensors, self._reads_strides) if library == "torch" else quick.cupy_key(tensors)
         return (key, *[args[i] for i in self._scalars_in_key]) if self._scalars_in_key else key
 
     # Pieces.
@@ -284,23 +298,6 @@ def _with_outputs(plan: Plan, pointers: tuple[int, ...]) -> tuple[Any, tuple[int
 
 def _as_result(made: list[Any]) -> Any:
     return (made[0] if len(made) == 1 else made) if made else None
-
-
-def _aligned(pointers: tuple[int, ...]) -> bool:
-    joined = 0
-    for pointer in pointers:
-        joined |= pointer
-    return not joined & LOW_BITS
-
-
-def _stream(given: Any, device: int) -> int:
-    """The current stream of the first library among the arguments that has one; else the default stream."""
-    for array in given:
-        if array.library == "torch":
-            return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(device))
-        if array.library == "cupy":
-            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return 0
 
 
 def _no_stream(device: int) -> int:
