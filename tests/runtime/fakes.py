@@ -24,6 +24,7 @@ class Launched:
     stream: int
     args: list[int]
     device: int
+    cooperative: bool = False
 
 
 @dataclass
@@ -32,6 +33,7 @@ class FakeDriver:
     capabilities: tuple[tuple[int, int], ...] = ((9, 0),)
     shared_most: int = 227 << 10
     current: int = 0
+    most_blocks: int = 132
     statuses: list[int] = field(default_factory=list)  # to return from the next launches
     kernel: Callable[[Launched], None] | None = None
     launches: list[Launched] = field(default_factory=list)
@@ -66,8 +68,14 @@ class FakeDriver:
     def unload(self, device: int, module: int) -> None:
         self.unloads.append(module)
 
-    def prepare(self, function: int, grid: Any, threads: int, shared: int, cluster: Any, table: Any) -> FakeLaunch:
-        return FakeLaunch(self, Launched(function, tuple(grid), threads, shared, tuple(cluster), 0, [], -1), table)
+    def prepare(
+        self, function: int, grid: Any, threads: int, shared: int, cluster: Any, table: Any, cooperative: bool = False
+    ) -> FakeLaunch:
+        what = Launched(function, tuple(grid), threads, shared, tuple(cluster), 0, [], -1, cooperative)
+        return FakeLaunch(self, what, table)
+
+    def resident(self, device: int, function: int, threads: int, shared: int) -> int:
+        return self.most_blocks
 
     def encode_tiled(self, target: int, *numbers: Any) -> None:
         self.maps.append(numbers)
@@ -109,7 +117,9 @@ class FakeLaunch:
     def call(self) -> int:
         driver, w = self._driver, self._what
         args = [ctypes.c_uint64.from_address(slot).value for slot in self._table]
-        done = Launched(w.function, w.grid, w.threads, w.shared, w.cluster, self._stream, args, driver.current)
+        done = Launched(
+            w.function, w.grid, w.threads, w.shared, w.cluster, self._stream, args, driver.current, w.cooperative
+        )
         driver.launches.append(done)
         status = driver.statuses.pop(0) if driver.statuses else 0
         if status == 0 and driver.kernel is not None:

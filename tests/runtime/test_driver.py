@@ -59,6 +59,8 @@ def test_a_launch_arrives_whole(driver: CudaDriver, library: ctypes.CDLL) -> Non
     assert tuple(got[16:20]) == values and got[20] == 1
     plain = driver.prepare(function, (1, 1, 1), 32, 0, (1, 1, 1), table)
     assert plain.call() == 0 and seen(library)[8] == 0 and seen(library)[7] == 0
+    met = driver.prepare(function, (4, 1, 1), 32, 0, (1, 1, 1), table, True)
+    assert met.call() == 0 and seen(library)[8:13] == [1, 0x2222000022220000, 0, 2, 1]
 
 
 def test_contexts_are_pushed_and_popped(driver: CudaDriver, library: ctypes.CDLL) -> None:

@@ -547,3 +547,19 @@ def test_the_launch_structures_have_the_drivers_sizes() -> None:
     # CUlaunchConfig: 7 unsigned, a stream, a pointer, an unsigned; CUlaunchAttribute: 4 + 4 padding + 64.
     assert ctypes.sizeof(real_driver._Config) == 56 and real_driver._Config.stream.offset == 32
     assert ctypes.sizeof(real_driver._Attribute) == 72 and real_driver._Attribute.value.offset == 8
+
+
+def test_kernels_whose_blocks_meet(driver: FakeDriver, torch: Any) -> None:
+    source = replace(ADD, cooperative=True, args=(*ADD.args, KernelArg("stream", "stream", "uint32")))
+    kernel = add(driver, source)
+    tensors = [FakeTensor(torch, (100, 200)), FakeTensor(torch, (200,)), FakeTensor(torch, (100, 200))]
+    numbers = []
+    for torch.stream in (77, 77, 78, 77):
+        kernel(*tensors)
+        numbers.append(driver.launches[-1].args[-1])
+    assert all(done.cooperative for done in driver.launches) and not driver.launches[0].cluster > (1, 1, 1)
+    assert numbers[0] == numbers[1] == numbers[3] != numbers[2]  # a word a stream
+    with pytest.raises(LaunchError, match=r"all 16 blocks") as caught:
+        add(FakeDriver(most_blocks=15), source)(*tensors)
+    assert "15 of its blocks" in str(caught.value)
+    assert not add(driver)(*tensors) and not driver.launches[-1].cooperative

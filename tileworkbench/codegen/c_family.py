@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InternalError, TargetError
 from ..ir.expr import Buffer, Const, Expr, Special, Var, const
-from ..ir.instr import Addr, Bar, Instr, Reg
+from ..ir.instr import Addr, Bar, Instr, Reg, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.planned import Role
@@ -61,6 +61,8 @@ class Printer(ExprPrinter, Dialect):
                 self.names[item] = self.namer.fresh(item.name)
         self.shown = self._shown()
         self.map_names = {m.name: self.namer.fresh(m.name) for m in k.maps}
+        self.cooperative = any(isinstance(n, Sync) and n.who == "grid" for n in walk(k.body))
+        self.stream_parameter = self.namer.fresh("stream") if self.cooperative else ""
         for var in (*k.symbols(), *k.thread_vars):  # sizes and indices
             self.facts.ranges[var] = (0, math.inf)
         for var, extent in zip(k.block_vars, k.grid, strict=False):

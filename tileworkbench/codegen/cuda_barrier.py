@@ -10,6 +10,7 @@ from ..ir.instr import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, 
 from .c_scalar import D
 from .dialect import Row
 from .functions import Function
+from .source import GRID_WORDS
 
 
 def _void(name: str, args: str, text: str, operands: str = "", feature: str | None = None) -> tuple[str, Function]:
@@ -68,9 +69,11 @@ FUNCTIONS["tw_cluster_rank"] = Function(
     needs_feature="cluster",
 )
 # One word counts arrivals; its top bit turns over when all blocks have come. It is ready for the next use by itself.
+# Launches on other streams may run at the same time: each stream has its word.
 FUNCTIONS["tw_sync_grid"] = Function(f"""\
-static __device__ unsigned tw_grid_word;
-{D} void tw_sync_grid(int tid) {{
+static __device__ unsigned tw_grid_words[{GRID_WORDS}];
+{D} void tw_sync_grid(int tid, unsigned stream) {{
+  unsigned* const word = tw_grid_words + stream % {GRID_WORDS}u;
   __syncthreads();
   if (tid == 0) {{
     const unsigned blocks = gridDim.x * gridDim.y * gridDim.z;
@@ -78,8 +81,8 @@ static __device__ unsigned tw_grid_word;
     const unsigned step = first ? 0x80000000u - (blocks - 1u) : 1u;
     unsigned old, now;
     asm volatile("fence.acq_rel.gpu; atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;"
-                 : "=r"(old) : "l"(&tw_grid_word), "r"(step) : "memory");
-    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(&tw_grid_word) : "memory");
+                 : "=r"(old) : "l"(word), "r"(step) : "memory");
+    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
     while (((old ^ now) & 0x80000000u) == 0u);
   }}
   __syncthreads();
@@ -163,7 +166,7 @@ def _cluster(p: Any, s: Sync) -> None:
 def _grid(p: Any, s: Sync) -> None:
     if s.mode != "both":
         raise InternalError("a grid-wide sync in two halves", rule="a grid-wide sync is whole", loc=s.loc)
-    p.line(f"{p.use('tw_sync_grid')}({p.want('tid')});", s.reason)
+    p.line(f"{p.use('tw_sync_grid')}({p.want('tid')}, {p.stream_parameter});", s.reason)
 
 
 def _fence(p: Any, s: Fence) -> None:

@@ -38,6 +38,7 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
         args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid), threads=p.launch_threads,
         shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
         facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed), line_map=line_map,
+        cooperative=p.cooperative,
         options=tuple((name, _option(chosen[name])) for name in sorted(chosen)),
     )  # fmt: skip
 

@@ -90,7 +90,8 @@ def parameters(p: Printer) -> list[str]:
         f"{'const ' if p.access[t] == 'r' else ''}{ctype(t.dtype)}*{restrict} {p.names[t]}" for t in p.kernel.tensors
     ]
     scalars = [f"const {ctype(v.dtype)} {p.names[v]}" for v in (*p.kernel.symbols(), *p.kernel.scalars)]
-    return [*pointers, *scalars, *(p.map_parameter(name) for name in p.map_names.values())]
+    stream = [f"const unsigned {p.stream_parameter}"] if p.cooperative else []
+    return [*pointers, *scalars, *(p.map_parameter(name) for name in p.map_names.values()), *stream]
 
 
 def arguments(p: Printer) -> tuple[KernelArg, ...]:
@@ -101,4 +102,5 @@ def arguments(p: Printer) -> tuple[KernelArg, ...]:
         *(KernelArg("symbol", p.shown[v], v.dtype.name) for v in kernel.symbols()),
         *(KernelArg("scalar", p.shown[v], v.dtype.name) for v in kernel.scalars),
         *(KernelArg("map", m.name) for m in kernel.maps),
+        *((KernelArg("stream", p.stream_parameter, "uint32"),) if p.cooperative else ()),
     )

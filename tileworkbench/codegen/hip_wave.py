@@ -12,6 +12,7 @@ from ..layout.mfma import mfma_atoms
 from .c_scalar import D
 from .dialect import Row
 from .functions import Function
+from .source import GRID_WORDS
 
 _SOURCES = {
     "idx": "(lane & ~(width - 1)) | (by & (width - 1))",
@@ -37,13 +38,14 @@ FUNCTIONS: dict[str, Function] = {
 }}"""),
     # One word counts arrivals; its top bit turns over when all blocks have come, and so it is ready for the next use.
     "tw_sync_grid": Function(f"""\
-static __device__ unsigned tw_grid_word;
-{D} void tw_sync_grid(int tid, unsigned blocks, bool first) {{
+static __device__ unsigned tw_grid_words[{GRID_WORDS}];
+{D} void tw_sync_grid(int tid, unsigned stream, unsigned blocks, bool first) {{
+  unsigned* const word = tw_grid_words + stream % {GRID_WORDS}u;
   tw_sync_block();
   if (tid == 0) {{
     const unsigned step = first ? 0x80000000u - (blocks - 1u) : 1u;
-    const unsigned old = __hip_atomic_fetch_add(&tw_grid_word, step, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
-    while (((old ^ __hip_atomic_load(&tw_grid_word, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) & 0x80000000u) == 0u)
+    const unsigned old = __hip_atomic_fetch_add(word, step, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+    while (((old ^ __hip_atomic_load(word, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) & 0x80000000u) == 0u)
       __builtin_amdgcn_s_sleep(1);
   }}
   tw_sync_block();
@@ -139,7 +141,7 @@ def _sync(p: Any, s: Sync) -> None:
     elif s.who == "grid" and s.mode == "both":
         blocks = " * ".join(p.grid_size(axis) for axis in "xyz")
         first = " | ".join(p.block_index(i) for i in range(3))
-        p.line(f"{p.use('tw_sync_grid')}({p.want('tid')}, {blocks}, ({first}) == 0);", s.reason)
+        p.line(f"{p.use('tw_sync_grid')}({p.want('tid')}, {p.stream_parameter}, {blocks}, ({first}) == 0);", s.reason)
     else:
         raise InternalError(f"a sync of {s.who}, mode {s.mode}, on {p.target.name}", loc=s.loc,
                             rule="here a wave, the whole block or the grid can meet, and never in halves")  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import Loc
 
+GRID_WORDS = 256  # words of a grid's barrier, one a stream
 # A number the host computes at launch: an int, a symbol's name, or (operator, operand, ...) with the operators
 # add sub mul floordiv mod ceildiv min max and the comparisons eq ne lt le gt ge (1 or 0).
 Host = int | str | tuple[Any, ...]
@@ -56,9 +57,10 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class KernelArg:
-    """One parameter of the C signature, in order: a tensor's pointer, a scalar, a symbol (int32 or int64) or a map."""
+    """One parameter of the C signature, in order: a tensor's pointer, a scalar, a symbol (int32 or int64), a map, or a
+    number of the stream that the launch is on (launches on one stream never run at the same time)."""
 
-    kind: str  # "pointer", "scalar", "symbol", "map"
+    kind: str  # "pointer", "scalar", "symbol", "map", "stream"
     name: str
     dtype: str = ""
 
@@ -88,6 +90,7 @@ class Source:
     threads: int
     shared_bytes: int = 0
     cluster: tuple[int, ...] = (1, 1, 1)
+    cooperative: bool = False  # the blocks meet: all of them must be resident at once
     maps: tuple[TensorMap, ...] = ()
     facts: tuple[Fact, ...] = ()
     # line_map[i] is the user's place that generated line i + 1 of `text` came from.

@@ -9,8 +9,9 @@ from typing import TypeGuard
 from ..errors import LanguageError, Loc, TargetError
 from ..ir.dtype import BOOL, DTYPES, INT32, DType
 from ..ir.expr import Call, Const, Expr, Load, Special, cast, compare, const
-from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Shuffle, StoreMem, Sync, Vote
+from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Shuffle, StoreMem, Sync, Vote, WaitGroup
 from ..ir.mathfn import math_call
+from ..ir.node import Node
 from ..ir.stmt import ONE, ZERO, Eval, For, Stmt, Store
 from ..ir.uniform import rank
 from .context import Context, run
@@ -25,8 +26,15 @@ _EFFECTS = frozenset((
 
 
 def block_meeting(s: Stmt) -> bool:
-    """True for a statement at which all threads of the block meet."""
-    return isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn == "sync_threads" and not s.value.args
+    """True for a statement at which all threads of the block (or of the grid) meet."""
+    if not isinstance(s, Eval) or not isinstance(s.value, Call):
+        return False
+    return s.value.fn == "sync_grid" or (s.value.fn == "sync_threads" and not s.value.args)
+
+
+def grid_meeting(s: Node) -> bool:
+    """True for a statement at which all blocks of the grid meet."""
+    return isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn == "sync_grid"
 
 
 def named_meeting(s: Stmt) -> bool:
@@ -235,14 +243,7 @@ def effect(e: Call, ctx: Context) -> tuple[Stmt, ...]:
     if e.fn.startswith("pdl_"):
         action = "wait" if e.fn == "pdl_sync" else "launch"
         return (GridDep(action, loc=e.loc),) if ctx.target.has("griddep") else ()
-    if e.fn == "sync_grid":
-        raise TargetError(
-            "T.sync_grid",
-            rule="all blocks of the grid must be resident at once, which needs a cooperative launch; that is not built",
-            fix="end the kernel and launch a second one",
-            loc=e.loc,
-        )
-    return _cluster(e, ctx)
+    return _grid(e, ctx) if e.fn == "sync_grid" else _cluster(e, ctx)
 
 
 def _sync(e: Call, ctx: Context) -> tuple[Stmt, ...]:
@@ -273,6 +274,15 @@ def _named(e: Call, ctx: Context, mode: str) -> Stmt:
         )
     _together(e, ctx, "warp")
     return Sync("named", mode, number, threads, "the kernel asks for it", loc=e.loc)
+
+
+def _grid(e: Call, ctx: Context) -> tuple[Stmt, ...]:
+    """What this block has stored, by the copy engine too, is there when another block goes on."""
+    _together(e, ctx, "role")
+    stored = (WaitGroup("bulk", 0, loc=e.loc),) if ctx.target.has("bulk_copy") else ()
+    fence = (Fence("proxy_async_all", "memory that other blocks touch", loc=e.loc),)
+    fence = fence if ctx.target.has("proxy_fence") else ()
+    return (*stored, *fence, Sync("grid", reason="the kernel asks for it", loc=e.loc), *fence)
 
 
 def _cluster(e: Call, ctx: Context) -> tuple[Stmt, ...]:

@@ -25,6 +25,7 @@ from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .backward_slice import PRIVATE, Slice, is_private_store
 from .blocks import counts_threads, launched_threads
+from .grid import check_meetings, meets
 from .manual import fit_registers, manual_op, selected
 
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
@@ -79,6 +80,7 @@ def is_load(s: Node, choices: dict[Op, Choice]) -> TypeGuard[Copy]:
 
 def specialise(kernel: Kernel, target: Target) -> Kernel:
     """One role, or load and compute."""
+    check_meetings(kernel, target)
     kernel = selected(kernel, target)
     fit_registers(kernel, target)
     choices = dict(kernel.attrs["choices"])
@@ -125,6 +127,8 @@ def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
         return f"the kernel controls the hardware itself (T.{own.name})"
     if not (target.has("tma") and target.has("mbarrier")):
         return f"{target.name} has no copy engine that another role could feed"
+    if meets(kernel):
+        return "the blocks of the grid meet, and a load role would run ahead of the meeting"
     if kernel.attrs.get("no_specialise"):
         return "warp specialisation was turned off"
     warps = -(-kernel.threads // target.arch.warp_size)

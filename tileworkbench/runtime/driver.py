@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from ..errors import LaunchError, MissingDependency, ResourceError
 from ..target import driver as library
 
-_CAPABILITY, _SHARED_OPTIN = (75, 76), 97  # CUdevice_attribute
+_CAPABILITY, _SHARED_OPTIN, _MULTIPROCESSORS = (75, 76), 97, 16  # CUdevice_attribute
 _MAX_DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 8, 14  # CUfunction_attribute
-_CLUSTER_DIMENSION = 4  # CUlaunchAttributeID
+_COOPERATIVE, _CLUSTER_DIMENSION = 2, 4  # CUlaunchAttributeID
 _RELAXED = 2  # CUstreamCaptureMode
 INVALID_CONTEXT = 201
 
@@ -43,8 +43,10 @@ class Driver(Protocol):
     def load(self, device: int, code: bytes, entry: str, shared: int, cluster: int) -> tuple[int, int]: ...
     def unload(self, device: int, module: int) -> None: ...
     def prepare(
-        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any
-    ) -> Launch: ...
+        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any,
+        cooperative: bool = False,
+    ) -> Launch: ...  # fmt: skip
+    def resident(self, device: int, function: int, threads: int, shared: int) -> int: ...
     def encode_tiled(
         self, target: int, dtype: int, address: int, dims: tuple[int, ...], strides: tuple[int, ...],
         box: tuple[int, ...], swizzle: int, l2: int, fill: int,
@@ -159,16 +161,30 @@ class CudaDriver:
             self._cuda.cuModuleUnload(ctypes.c_void_p(module))
 
     def prepare(
-        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any
-    ) -> CudaLaunch:
+        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any,
+        cooperative: bool = False,
+    ) -> CudaLaunch:  # fmt: skip
         triple = ctypes.c_uint * 3
         config = _Config(triple(*grid), triple(threads, 1, 1), shared, None, None, 0)
-        attributes = (_Attribute * 1)()
-        if cluster != (1, 1, 1):
-            attributes[0].id = _CLUSTER_DIMENSION
-            attributes[0].value[:3] = cluster
-            config.attributes, config.count = attributes, 1
+        wanted: list[tuple[int, tuple[int, ...]]] = [(_CLUSTER_DIMENSION, cluster)] if cluster != (1, 1, 1) else []
+        wanted += [(_COOPERATIVE, (1,))] if cooperative else []
+        attributes = (_Attribute * max(len(wanted), 1))()
+        for attribute, (number, value) in zip(attributes, wanted, strict=False):
+            attribute.id = number
+            attribute.value[: len(value)] = value
+        if wanted:
+            config.attributes, config.count = attributes, len(wanted)
         return CudaLaunch(self._cuda, function, config, attributes, table)
+
+    def resident(self, device: int, function: int, threads: int, shared: int) -> int:
+        """How many blocks of a function run on the device at the same time."""
+        blocks = ctypes.c_int()
+        with self.on(device):
+            status = self._cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                ctypes.byref(blocks), ctypes.c_void_p(function), threads, ctypes.c_size_t(shared)
+            )
+        self._check(status, "asking how many blocks run at once")
+        return blocks.value * self.attribute(device, _MULTIPROCESSORS)
 
     def encode_tiled(
         self, target: int, dtype: int, address: int, dims: tuple[int, ...], strides: tuple[int, ...],

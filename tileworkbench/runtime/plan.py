@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,25 @@ class Output:
     dtype: str
 
 
+_streams: dict[int, int] = {}
+
+
+def stream_number(stream: int) -> int:
+    """A small number for a stream, the same for all kernels."""
+    return _streams.setdefault(stream, len(_streams))
+
+
+def require_resident(source: Source, grid: tuple[int, ...], most: int) -> None:
+    """LaunchError when the blocks of a grid that meets cannot all run at the same time."""
+    blocks = math.prod(grid)
+    if blocks > most:
+        raise LaunchError(
+            f"{source.entry} meets with all {blocks} blocks of its grid (T.sync_grid)",
+            rule=f"{most} of its blocks run on this device at the same time",
+            fix="launch at most that many blocks, and let each walk over several tiles",
+        )
+
+
 class _Nothing:
     """The launch of an empty grid."""
 
@@ -51,6 +71,7 @@ class Plan:
         "_scalar_slots",
         "_slots",
         "_stream",
+        "_stream_slot",
         "_table",
         "device",
         "launch",
@@ -65,6 +86,7 @@ class Plan:
         self._table = (ctypes.c_void_p * max(len(source.args), 1))()
         self._pack = struct.Struct(f"={tensors}Q").pack_into
         self._maps, self._stream, self.device = maps, 0, device
+        self._stream_slot: int | None = None
         self._held: list[EncodedMap | None] = []
         self._scalar_slots: list[tuple[int, str]] = []
         self._map_slots: list[tuple[int, int, Geometry]] = []  # (argument, place among the tensors, numbers)
@@ -97,11 +119,19 @@ class Plan:
         if stream != self._stream:
             self.launch.set_stream(stream)
             self._stream = stream
+            if self._stream_slot is not None:
+                self._slots[self._stream_slot] = stream_number(stream)
 
     def prepare(self, driver: Driver, source: Source, function: int, grid: tuple[int, ...]) -> None:
         if 0 not in grid:
             cluster = (*source.cluster, 1, 1)[:3]
-            self.launch = driver.prepare(function, grid, source.threads, source.shared_bytes, cluster, self._table)
+            if source.cooperative:
+                require_resident(
+                    source, grid, driver.resident(self.device, function, source.threads, source.shared_bytes)
+                )
+            self.launch = driver.prepare(
+                function, grid, source.threads, source.shared_bytes, cluster, self._table, source.cooperative
+            )
 
     def _lay_out(self, source: Source, values: Mapping[str, int]) -> None:
         tensors = tensor_params(source.params)
@@ -119,6 +149,8 @@ class Plan:
                 place = places[recipes[arg.name].tensor]
                 self._map_slots.append((i, place, geometry(recipes[arg.name], values, tensors[place].loc)))
                 self._held.append(None)
+            elif arg.kind == "stream":
+                self._stream_slot, self._slots[slot] = slot, stream_number(0)
             elif arg.kind != "pointer":
                 raise InternalError(f"an argument of kind {arg.kind!r} is unknown to the launcher")
 

@@ -82,7 +82,8 @@ class Sync(Instr):
 
 @node
 class Fence(Instr):
-    """kind: proxy_async (generic accesses before later async ones), mbarrier_init, cta, gpu, sys, tensormap."""
+    """kind: proxy_async (generic accesses to shared memory before later async ones), proxy_async_all (to any memory),
+    mbarrier_init, cta, gpu, sys, tensormap."""
 
     synchronises: ClassVar[bool] = True
     kind: str

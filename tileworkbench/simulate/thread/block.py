@@ -75,6 +75,8 @@ class Block:
     acquired: set[int] = field(default_factory=set)
     pre_acquired: set[int] = field(default_factory=set)
     fenced: bool = False
+    turn: int = 0  # meetings of the grid that are over
+    arrived: set[Warp] = field(default_factory=set)  # warps that wait for the other blocks
 
     def __post_init__(self) -> None:
         kernel, lanes = self.program.kernel, self.program.lanes
@@ -156,14 +158,18 @@ class Block:
         return self.serial
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
-    def run(self) -> None:
-        """Runs all warps to their end; a deadlock is a fault."""
+    def run(self) -> Iterator[None]:
+        """Runs all warps to their end, pausing where all of them wait for the other blocks; a deadlock is a fault."""
         running = {w: self.program.code[1](w) for w in self.warps} if self.program.code[0] else {}
         if not running:
             for w in self.warps:
                 self.program.code[1](w)
         step = self._random_round if self.schedule == "random" else self._ordered_round
         while running:
+            if len(self.arrived) == len(self.warps):
+                yield
+                self.arrived.clear()
+                self.turn += 1
             if not step(running) and not self._urge(running):
                 raise self._deadlock(running)
         self._finish()

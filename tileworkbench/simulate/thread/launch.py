@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LaunchError, ResourceError, SimulationError, TargetError
+from ...errors import InternalError, LaunchError, ResourceError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
-from ...ir.instr import AtomicMem, BulkStore, StoreMem, TmaStore
+from ...ir.instr import AtomicMem, BulkStore, StoreMem, Sync, TmaStore
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
 from ...ir.region import root
 from ...options import options
 from . import scalars
 from .block import Block, Event
-from .faults import Fault
+from .faults import Fault, fault
 from .memory import Space, tensor_space
 from .program import Program
 from .rows import ROWS
@@ -123,8 +123,12 @@ def run(
         program = Program(kernel, lanes, ROWS)
         launch.grid = tuple(launch.evaluate(extent) for extent in kernel.grid)
         try:
-            for number, where in _blocks(launch.grid, blocks):
-                Block(launch, program, number, where).run()
+            if any(isinstance(n, Sync) and n.who == "grid" for n in walk(kernel.body)):
+                _run_together(launch, program, blocks)
+            else:
+                for number, where in _blocks(launch.grid, blocks):
+                    for _ in Block(launch, program, number, where).run():
+                        raise InternalError("a block waits for others in a kernel whose blocks do not meet")
         except SimulationError as error:
             if not collect:
                 raise
@@ -145,6 +149,29 @@ def _unmet(launch: Launch) -> Assumed | None:
         if known and not launch.evaluate(fact.cond):
             return fact
     return None
+
+
+def _run_together(launch: Launch, program: Program, wanted: Any) -> None:
+    """All blocks, each from one meeting of the grid to the next."""
+    if wanted is not None:
+        raise LaunchError("some blocks of a kernel whose blocks meet", rule="T.sync_grid waits for all", fix="run all")
+    everyone = [Block(launch, program, number, where) for number, where in _blocks(launch.grid, None)]
+    running = {block: block.run() for block in everyone}
+    shadows = [space.shadow for space in launch.tensors.values() if space.shadow is not None]
+    while running:
+        order = list(running) if launch.schedule != "latest" else list(reversed(running))
+        for block in order:
+            for shadow in shadows:
+                shadow.begin(block)
+            if next(running[block], running) is running:
+                del running[block]
+        if running and len(running) < len(everyone):
+            raise fault(
+                next(iter(running)).warps[0], "deadlock", "deadlock: some blocks have ended, others wait for them",
+                rule="all blocks of the grid come to each T.sync_grid", fix="move it out of the branch",
+            )  # fmt: skip
+        for shadow in shadows:
+            shadow.meet()
 
 
 def _blocks(grid: tuple[int, ...], wanted: Any) -> Iterable[tuple[int, tuple[int, int, int]]]:

@@ -58,6 +58,12 @@ class Shadow:
         self.block = block
         self.r_clock = None
 
+    def meet(self) -> None:
+        """All blocks have met: whatever they did is over, but for transfers that nobody has waited for."""
+        self.w_owner[:] = -1
+        self.w_block[:] = self.r_block[:] = -1
+        self.r_many[:] = False
+
     def _readers(self) -> Array:
         if self.r_clock is None:
             clocks = self.block.clocks

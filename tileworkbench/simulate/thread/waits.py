@@ -16,19 +16,23 @@ from .program import Program
 from .warp import Blocked, Warp
 
 Array = Any
-FENCES = ("proxy_async", "mbarrier_init", "cta", "gpu", "sys", "tensormap")
+FENCES = ("proxy_async", "proxy_async_all", "mbarrier_init", "cta", "gpu", "sys", "tensormap")
 
 
 def sync(p: Program, s: Sync) -> Callable[[Warp], Iterator[Any]]:
-    """Sync of a warp, role or block, or of the threads that share a barrier id."""
-    if s.who in ("cluster", "grid"):
-        raise InternalError(
-            f"Sync({s.who}) needs blocks that run together, which the thread machine has not", loc=s.loc
-        )
+    """Sync of a warp, role, block or grid, or of the threads that share a barrier id."""
+    if s.who == "cluster":
+        raise InternalError("Sync(cluster) needs clusters, which the thread machine has not", loc=s.loc)
+    meeting = Sync("block", reason=s.reason, loc=s.loc) if s.who == "grid" else s
 
     def run(w: Warp) -> Iterator[Any]:
         w.at = s
-        yield from w.block.rendezvous.sync(w, s)
+        yield from w.block.rendezvous.sync(w, meeting)
+        if s.who == "grid":
+            turn = w.block.turn
+            w.block.arrived.add(w)
+            while w.block.turn == turn:
+                yield Blocked(lambda: w.block.turn != turn, lambda: "waits for the other blocks of the grid")
 
     return run
 
@@ -40,9 +44,9 @@ def fence(p: Program, s: Fence) -> Callable[[Warp], None]:
         raise InternalError(f"no fence of kind {s.kind!r}", loc=s.loc)
 
     def run(w: Warp) -> None:
-        if s.kind == "proxy_async":
+        if s.kind in ("proxy_async", "proxy_async_all"):
             w.block.clocks.fence(w.index, w.threads[w.mask])
-        if s.kind in ("mbarrier_init", "proxy_async"):
+        if s.kind in ("mbarrier_init", "proxy_async", "proxy_async_all"):
             w.block.barriers.fence_init(w)
         if s.kind in ("gpu", "sys"):
             w.block.fenced = True

@@ -30,9 +30,19 @@ ORDERING = frozenset((
 
 def compile_effect(e: Expr, depth: int, program: Program) -> Callable[[State], None] | None:
     """The effect of a call that stands as a statement; None when `e` is evaluated like any other expression."""
+    if isinstance(e, Call) and e.fn == "sync_grid":
+        return lambda st: _all_blocks(st, e)
     if isinstance(e, Call) and e.fn in ORDERING:
         return lambda st: None
     return None
+
+
+def _all_blocks(st: State, e: Expr) -> None:
+    if st.mask is not True:
+        raise SimulationError(
+            "T.sync_grid where only some blocks or threads come", rule="all blocks of the grid reach it together",
+            fix="move it out of the branch or loop", loc=e.loc,
+        )  # fmt: skip
 
 
 def compile_value(e: Call, depth: int, program: Program) -> Closure | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, LaunchError
+from ...errors import InternalError, LaunchError, SimulationError
 from ...ir.effects import writes
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.kernel import Kernel
@@ -96,7 +96,16 @@ def _outputs(kernel: Kernel, bound: Bound, written: set[Buffer]) -> tuple[np.nda
 def _single_axes(kernel: Kernel, grid: tuple[int, ...]) -> set[int]:
     """Axes along which blocks run one by one: those that decide trip counts, if others are left to run together; all
     of them when blocks may differ in what they wait for."""
-    if waits(kernel) and not uniform_control(kernel):
+    apart = waits(kernel) and not uniform_control(kernel)
+    if orders_grid(kernel):
+        if apart:
+            raise SimulationError(
+                "T.sync_grid in a kernel whose blocks wait for barriers of their own at different times",
+                rule="on the CPU target blocks that meet run in step", fix='simulate it with level="thread"',
+                loc=kernel.loc,
+            )  # fmt: skip
+        return set()
+    if apart:
         return set(range(len(grid)))
     deciding = deciding_axes(kernel)
     rest = 1
