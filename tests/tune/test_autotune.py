@@ -13,6 +13,7 @@ from tileworkbench import options
 from tileworkbench.errors import LanguageError, OptionError
 from tileworkbench.jitkernel.arrays import as_host
 from tileworkbench.tune import AutoTuner, AutotuneResult, autotune, get_autotune_inputs, set_autotune_inputs
+from tileworkbench.tune.search import Settings, search
 
 CONFIGS = [{"block": 32}, {"block": 64}]
 
@@ -189,3 +190,29 @@ def test_an_eager_function_is_tuned_for_sizes_without_tensors():
     kernel = twice.compile(N=64)
     assert kernel.config in CONFIGS
     np.testing.assert_array_equal(kernel(a), 2 * a)
+
+
+def test_hopeless_configurations_run_only_a_few_times():
+    """Of a search over 40 runs each: the slow one is told after 10, and the best is the same."""
+    counts, order = {}, []
+
+    class Timed:
+        def __init__(self, name, milliseconds):
+            self.name, self.milliseconds = name, milliseconds
+
+        def get_profiler(self, _):
+            return self
+
+        def inputs(self):
+            return []
+
+        def samples(self, func, ready, n_repeat=0, **_):
+            counts[self.name] = counts.get(self.name, 0) + n_repeat
+            order.append(self.name)
+            return [self.milliseconds] * n_repeat
+
+    made = {"middle": 2.0, "slow": 9.0, "best": 1.0, "close": 1.5, "beaten": 2.1}
+    report = search(lambda c: Timed(c["name"], made[c["name"]]), [{"name": n} for n in made], Settings(rep=40))
+    assert counts == {"middle": 40, "slow": 10, "best": 40, "close": 40, "beaten": 10}
+    assert list(dict.fromkeys(order)) == list(made) and report.best.config == {"name": "best"}
+    assert [t.latency for t in report.trials] == list(made.values()) and {t.status for t in report.trials} == {"ok"}

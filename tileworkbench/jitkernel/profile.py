@@ -88,13 +88,26 @@ class Profiler:
         `dynamic_symbolic_constraints` are run-time extents by name."""
         bench.check(return_mode, backend)
         ready = self.inputs(dynamic_symbolic_constraints) if input_tensors is None else list(input_tensors)
+        samples = self.samples(func, ready, warmup, rep, n_warmup, n_repeat, backend, device)
+        return bench.reduced(samples, quantiles, return_mode)
+
+    def samples(
+        self,
+        func: Callable[..., Any] | None,
+        ready: Sequence[Any],
+        warmup: float = 25,
+        rep: float = 100,
+        n_warmup: int = 0,
+        n_repeat: int = 0,
+        backend: str = "event",
+        device: Any = None,
+    ) -> Sequence[float]:
+        """Milliseconds of each run that `do_bench` counts."""
         call = self.kernel if func is None else func
         if self.kernel.variant is None:
-            samples: Sequence[float] = bench.on_host(lambda: call(*ready), warmup, rep, n_warmup, n_repeat)
-        else:
-            call(*ready)  # raises here what is wrong with the arguments or the machine
-            samples = bench.on_card(lambda: call(*ready), warmup, rep, n_warmup, n_repeat, backend, device)
-        return bench.reduced(samples, quantiles, return_mode)
+            return bench.on_host(lambda: call(*ready), warmup, rep, n_warmup, n_repeat)
+        call(*ready)  # raises here what is wrong with the arguments or the machine
+        return bench.on_card(lambda: call(*ready), warmup, rep, n_warmup, n_repeat, backend, device)
 
     def inputs(self, sizes: Mapping[str, int] | None = None) -> list[Any]:
         """One argument for every parameter but the outputs, of the profiler's supply type."""

@@ -17,6 +17,8 @@ from ..jitkernel.supply import NoValue, TensorSupplyType
 from .inputs import get_autotune_inputs
 
 log = logging.getLogger("tileworkbench.tune")
+FEW = 10  # runs that tell a hopeless configuration
+HOPELESS = 2.0  # times the best latency so far, by the quickest of these runs
 Build = Callable[[Mapping[str, Any]], JITKernel]
 
 
@@ -53,7 +55,8 @@ class Settings:
 @dataclass(frozen=True)
 class Trial:
     """One configuration. `status` is ok, failed (with `error`), wrong (the check's message) or stopped (slower than the
-    best by more than the factor after a few runs); `latency` milliseconds a call; `seconds` what the trial took."""
+    best by more than the factor after a few runs); `latency` milliseconds a call (of a hopeless one over its first
+    runs); `seconds` what the trial took."""
 
     config: dict[str, Any]
     status: str
@@ -128,7 +131,7 @@ class Bench:
                 quick = profiler.do_bench(n_warmup=1, n_repeat=3, input_tensors=ready, backend=s.backend)
                 if quick > self.best * s.early_stop_factor:
                     return Trial(config, "stopped", quick, kernel=kernel)
-            latency = self._time(profiler, None, ready)
+            latency = self._latency(profiler, ready)
             if self.reference is None and s.ref_prog is not None:
                 self.reference = self._time(profiler, s.ref_prog, self._inputs(profiler))
         except NoValue:  # of no configuration: the search needs the user's inputs
@@ -139,6 +142,16 @@ class Bench:
             return Trial(config, "failed", error=f"{type(problem).__name__}: {problem}")
         self.best = min(self.best, latency)
         return Trial(config, "ok", latency, kernel=kernel)
+
+    def _latency(self, profiler: Any, ready: list[Any]) -> float:
+        """The mean of `rep` runs; of the first few alone where each of them took much longer than the best does: what
+        is left of the runs could not make it the best."""
+        s = self.settings
+        few = min(s.rep, FEW)
+        samples = list(profiler.samples(None, ready, n_warmup=s.warmup, n_repeat=few, backend=s.backend))
+        if few < s.rep and min(samples) <= HOPELESS * self.best:
+            samples += profiler.samples(None, ready, warmup=0, n_repeat=s.rep - few, backend=s.backend)
+        return math.fsum(samples) / len(samples)
 
     def _time(self, profiler: Any, program: Any, ready: list[Any]) -> float:
         s = self.settings
