@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
@@ -206,6 +207,9 @@ def test_hopeless_configurations_run_only_a_few_times():
         def inputs(self):
             return []
 
+        def unchanged(self, ready):
+            return contextlib.nullcontext()
+
         def samples(self, func, ready, n_repeat=0, **_):
             counts[self.name] = counts.get(self.name, 0) + n_repeat
             order.append(self.name)
@@ -216,3 +220,28 @@ def test_hopeless_configurations_run_only_a_few_times():
     assert counts == {"middle": 40, "slow": 10, "best": 40, "close": 40, "beaten": 10}
     assert list(dict.fromkeys(order)) == list(made) and report.best.config == {"name": "best"}
     assert [t.latency for t in report.trials] == list(made.values()) and {t.status for t in report.trials} == {"ok"}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arguments_that_a_kernel_updates_are_as_before(library):
+    """Triton issues 6547, 781, 9230: `x += 1` tuned over 8 settings gives x + 1."""
+
+    @autotune(configs=[{"block": 8 * n} for n in range(1, 9)], warmup=2, rep=3)
+    @tw.jit
+    def increase(A, block=8):
+        N = T.const("N")
+        A: T.Tensor[[N], T.float32]
+        with T.Kernel(T.ceildiv(N, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                A[bx * block + i] = A[bx * block + i] + 1.0
+
+    a = np.arange(64, dtype=np.float32)
+    value = a.copy() if library == "numpy" else pytest.importorskip("torch").from_numpy(a.copy())
+    increase(value)
+    np.testing.assert_array_equal(as_host(value), a + 1)
+    increase(value)
+    np.testing.assert_array_equal(as_host(value), a + 2)
+    with set_autotune_inputs(value):
+        increase.results.clear()
+        increase.compile(value)
+    np.testing.assert_array_equal(as_host(value), a + 2)

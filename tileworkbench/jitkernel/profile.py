@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from ..errors import MissingDependency
 from ..ir.expr import Var
 from ..runtime import benchmark
+from ..simulate.tile.machine import written_tensors
 from . import bench, inputs, supply
 from .arrays import as_host
 from .closeness import Mismatch, assert_close
@@ -118,6 +120,20 @@ class Profiler:
         """The parameters that a call takes: all but the outputs."""
         made = {*self.kernel.tile.outputs, *workspaces(self.kernel.tile)}
         return [p for place, p in enumerate(self.kernel.params) if place not in made]
+
+    @contextlib.contextmanager
+    def unchanged(self, ready: Sequence[Any]) -> Iterator[None]:
+        """Arguments that the kernel writes have their values back after the block."""
+        written = written_tensors(self.kernel.tile)
+        kept = [(x, copied(x)) for p, x in zip(self.params(), ready, strict=False) if p in written]
+        try:
+            yield
+        finally:
+            for value, before in kept:
+                if hasattr(value, "copy_"):
+                    value.copy_(before)
+                else:
+                    value[...] = before
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """One call of the kernel (or of `func`) on made inputs."""

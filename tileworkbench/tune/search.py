@@ -125,13 +125,14 @@ class Bench:
         try:
             profiler = kernel.get_profiler(s.supply_type)
             ready = self._inputs(profiler)
-            if s.ref_prog is not None and not s.skip_check:
-                self._check(profiler, ready)
-            if s.early_stop and math.isfinite(self.best):
-                quick = profiler.do_bench(n_warmup=1, n_repeat=3, input_tensors=ready, backend=s.backend)
-                if quick > self.best * s.early_stop_factor:
-                    return Trial(config, "stopped", quick, kernel=kernel)
-            latency = self._latency(profiler, ready)
+            with profiler.unchanged(ready):  # a kernel that updates its arguments must not change the user's
+                if s.ref_prog is not None and not s.skip_check:
+                    self._check(profiler, ready)
+                if s.early_stop and math.isfinite(self.best):
+                    quick = profiler.do_bench(n_warmup=1, n_repeat=3, input_tensors=ready, backend=s.backend)
+                    if quick > self.best * s.early_stop_factor:
+                        return Trial(config, "stopped", quick, kernel=kernel)
+                latency = self._latency(profiler, ready)
             if self.reference is None and s.ref_prog is not None:
                 self.reference = self._time(profiler, s.ref_prog, self._inputs(profiler))
         except NoValue:  # of no configuration: the search needs the user's inputs
