@@ -226,3 +226,18 @@ def test_asynchronous_copies_keep_to_an_annotated_layout(place, moved) -> None: 
     made = everywhere(kernel, [a], a[:, ::-1], ("sm_80", "sm_90a"))
     for lowered_kernel in made.values():
         assert {s.bytes for s in instructions(lowered_kernel, I.CopyAsync)} == ({moved} if moved else set())
+
+
+def test_a_start_that_has_a_name_keeps_what_is_known_of_it() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 128), "float16"), B: T.Tensor((128, 128), "float16")):
+        with T.Kernel(2, threads=64) as bx:
+            s = T.alloc_shared((128, 32), "float16")
+            for k in T.Pipelined(2, num_stages=2):
+                row, column = 0, bx * 64 + k * 32
+                T.copy(A[row, column], s)
+                T.copy(s, B[row, column])
+
+    a = integers(4, (128, 128), "float16")
+    made = everywhere(kernel, [a], a, ("sm_80",))
+    assert {s.bytes for s in instructions(made["sm_80"], I.CopyAsync)} == {16}

@@ -9,7 +9,7 @@ from ..ir.arith import Facts
 from ..ir.expr import Binary, Buffer, Compare, Const, Expr, Var, compare
 from ..ir.kernel import Assumed, Kernel
 from ..ir.node import walk
-from ..ir.stmt import For
+from ..ir.stmt import For, Let
 from ..target import Target
 
 POINTER_ALIGNMENT = 16  # bytes
@@ -111,3 +111,15 @@ def _span(tensor: Buffer) -> Any:
 def inside_loop(facts: Facts, loop: For) -> Facts:
     """The facts that hold in a loop's body."""
     return facts.with_loop(loop.var, loop.start, loop.stop, loop.step)
+
+
+def after_let(facts: Facts, let: Let) -> Facts:
+    """The facts that hold once `let` is bound."""
+    if not let.value.dtype.is_int:
+        return facts
+    low, high = facts.range(let.value)
+    known = facts.ranges.get(let.var, (low, high))  # block order knows more than its arithmetic shows
+    more = Facts(facts.ranges, facts.divisors)
+    more.ranges[let.var] = (max(low, known[0]), min(high, known[1]))
+    more.divisors[let.var] = facts.divisor(let.value) or 1
+    return more

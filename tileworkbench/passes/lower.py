@@ -24,7 +24,7 @@ from ..ops.private import constant_trips
 from ..ops.values import expression, thread_scope
 from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
-from .facts import kernel_facts, wide_tensors
+from .facts import after_let, kernel_facts, wide_tensors
 from .place_sync import own_ring
 from .rings import Rings, barrier_buffers, barrier_inits, own_inits
 
@@ -307,14 +307,9 @@ class _Lowering:
     def _bound(self, s: Let) -> tuple[list[Stmt], Let]:
         pre, value = self._expression(s.value)
         value = self.ctx.facts.simplify(value) if value.dtype.is_int else value
-        if value.dtype.is_int:
-            low, high = self.ctx.facts.range(value)
-            known = self.ctx.facts.ranges.get(s.var, (low, high))  # raster knows more than its arithmetic shows
-            low, high = max(low, known[0]), min(high, known[1])
-            facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
-            facts.ranges[s.var], facts.divisors[s.var] = (low, high), self.ctx.facts.divisor(value) or 1
-            self.ctx.facts = facts
-        return pre, replace(s, value=value)
+        made = replace(s, value=value)
+        self.ctx.facts = after_let(self.ctx.facts, made)
+        return pre, made
 
     def _expression(self, e: Expr) -> tuple[list[Stmt], Expr]:
         scope = thread_scope(self.ctx)

@@ -12,10 +12,10 @@ from ..ir.expr import Buffer, Const
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
 from ..ir.op import Choice, Op, Refusal
-from ..ir.stmt import For, If
+from ..ir.stmt import For, If, Let
 from ..ops.warpgroup import WarpGroups
 from ..target import LARGEST_GRID, Target
-from .facts import inside_loop, kernel_facts
+from .facts import after_let, inside_loop, kernel_facts
 from .tiles import agree
 
 Choices = Mapping[Op, Choice]
@@ -26,6 +26,8 @@ def ops_with_facts(body: Any, facts: Facts, warps: int, lanes: int) -> Iterator[
     if isinstance(body, tuple):
         for s in body:
             yield from ops_with_facts(s, facts, warps, lanes)
+            if isinstance(s, Let):
+                facts = after_let(facts, s)
     elif isinstance(body, WarpGroups):
         yield from ops_with_facts(body.body, facts, max(1, body.unit * len(body.groups) // lanes), lanes)
     elif isinstance(body, Op):

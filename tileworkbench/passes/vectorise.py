@@ -14,7 +14,7 @@ from ..ir.node import map_children, replace
 from ..ir.planned import Role
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
-from .facts import inside_loop, kernel_facts
+from .facts import after_let, inside_loop, kernel_facts
 from .lanes import Form, forms
 
 MAX_BYTES = 16
@@ -33,14 +33,10 @@ def vectorise(kernel: Kernel, target: Target) -> Kernel:
 
 def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
-    known = Facts(facts.ranges, facts.divisors)
     for s in body:
-        out += _statement(s, known)
-        if isinstance(s, Let) and s.value.dtype.is_int:
-            low, high = known.range(s.value)
-            before = known.ranges.get(s.var, (low, high))
-            known.ranges[s.var] = (max(low, before[0]), min(high, before[1]))
-            known.divisors[s.var] = known.divisor(s.value) or 1
+        out += _statement(s, facts)
+        if isinstance(s, Let):
+            facts = after_let(facts, s)
     return tuple(out)
 
 
