@@ -181,9 +181,9 @@ CELLS = [
     ("no kernel", "pass", "language", "has no `with T.Kernel(...)`"),
     ("outside", "«T.clear(A)»", "language", "`T.clear` outside `with T.Kernel(...)`"),
     ("index outside", "«x = T.get_thread_binding()»", "language", "answers for the running kernel"),
-    ("empty", "B = «T.empty((4,), 'int32')»", "language", "its tensors are parameters"),
     ("const", "M = «T.const('M')»", "language", "use a Python value of the factory"),
-    ("returns", "with T.Kernel(1) as bx:\n        pass\n    «return A»", "language", "a T.prim_func returns nothing"),
+    ("returns", "with T.Kernel(1) as bx:\n        pass\n    «return A»", "language", "make the output a parameter"),
+    ("empty", "B = T.empty((4,))\n    with T.Kernel(1):\n        pass", "language", "returned"),
 ]  # fmt: skip
 
 

@@ -563,3 +563,24 @@ def test_kernels_whose_blocks_meet(driver: FakeDriver, torch: Any) -> None:
         add(FakeDriver(most_blocks=15), source)(*tensors)
     assert "15 of its blocks" in str(caught.value)
     assert not add(driver)(*tensors) and not driver.launches[-1].cooperative
+
+
+def test_a_bare_address_stands_for_a_tensor_whose_size_is_given(driver: FakeDriver, torch: Any) -> None:
+    source = replace(
+        ADD,
+        params=(
+            TensorParam("A", "float32", ("m", ("mul", "m", 2)), address=True),
+            TensorParam("B", "float32", (4,)),
+            ScalarParam("m", "int32"),
+        ),
+        args=(KernelArg("pointer", "A"), KernelArg("scalar", "m", "int32")),
+        grid=("m",),
+    )
+    kernel = add(driver, source)
+    kernel(1 << 21, FakeTensor(torch, (4,)), 3)
+    assert driver.launches[0].args == [1 << 21, 3] and driver.launches[0].grid[0] == 3
+    with pytest.raises(LaunchError, match="no array"):
+        kernel(FakeTensor(torch, (3, 6)), 1 << 21, 3)
+    unsized = replace(source, params=(TensorParam("A", "float32", ("n",), address=True), *source.params[1:]))
+    with pytest.raises(LaunchError, match="unknown extent n"):
+        add(driver, unsized)(1 << 21, FakeTensor(torch, (4,)), 3)

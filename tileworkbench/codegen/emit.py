@@ -53,7 +53,7 @@ def _params(p: Printer) -> tuple[TensorParam | ScalarParam, ...]:
 def _tensor(t: Buffer, access: str, shown: Mapping[Any, str]) -> TensorParam:
     shape = tuple(host(s, shown) for s in t.shape)
     strides: tuple[Host, ...] | None = None if t.strides is None else tuple(host(s, shown) for s in t.strides)
-    return TensorParam(shown[t], t.dtype.name, shape, strides, access, t.loc)
+    return TensorParam(shown[t], t.dtype.name, shape, strides, access, t.loc, t.attr("pointer") is not None)
 
 
 def _scalar(kernel: Kernel, v: Var, shown: Mapping[Any, str]) -> ScalarParam:

@@ -16,7 +16,8 @@ Host = int | str | tuple[Any, ...]
 @dataclass(frozen=True)
 class TensorParam:
     """A tensor argument. `shape` and `strides` (in elements) are solved against the actual array: a bare symbol is
-    bound by its first use, everything else is checked. `strides` is None for a contiguous row-major tensor."""
+    bound by its first use, everything else is checked. `strides` is None for a contiguous row-major tensor. `address`:
+    the argument may be the number of an address (a raw pointer in the kernel's text)."""
 
     name: str
     dtype: str
@@ -24,6 +25,7 @@ class TensorParam:
     strides: tuple[Host, ...] | None = None
     access: str = "r"  # "r", "w" or "rw"
     loc: Loc | None = None
+    address: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from .timing import Timing
 
 KEPT = 1024  # calls remembered by a decorated function; the oldest goes first
 LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
+TENSORS = ("Tensor", "StridedTensor", "Buffer", "ptr")
 
 
 def jit(
@@ -282,19 +283,27 @@ def is_hashable(value: Any) -> bool:
 
 
 def style_of(fn: Callable[..., Any]) -> str:
-    """ "lazy" when the function holds a T.prim_func or no launch of its own, else "eager"."""
-    body = find(fn).node.body
-    inside = [n for statement in body for n in ast.walk(statement)]
+    """ "lazy" when the function holds a T.prim_func, or neither launches nor says what tensors it takes (a macro may
+    launch), else "eager"."""
+    node = find(fn).node
+    inside = [n for statement in node.body for n in ast.walk(statement)]
     if any(isinstance(n, ast.FunctionDef) and any(_tail(d) == "prim_func" for d in n.decorator_list) for n in inside):
         return "lazy"
     launches = [item.context_expr for n in inside if isinstance(n, ast.With) for item in n.items]
-    return "eager" if any(_tail(call) in LAUNCHES for call in launches) else "lazy"
+    if any(_tail(call) in LAUNCHES for call in launches):
+        return "eager"
+    takes = [a for a in (*node.args.args, *node.args.kwonlyargs) if a.annotation is not None]
+    declared = [n for n in inside if isinstance(n, ast.AnnAssign) and n.value is None]
+    typed = any(_tail(a.annotation) in TENSORS for a in (*takes, *declared) if a.annotation is not None)
+    return "eager" if typed else "lazy"
 
 
 def _tail(node: ast.expr) -> str:
     """The last name of `a.b.c(...)`."""
     if isinstance(node, ast.Call):
         node = node.func
+    if isinstance(node, ast.Subscript):
+        node = node.value
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 

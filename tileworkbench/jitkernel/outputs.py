@@ -10,13 +10,17 @@ from ..ir.expr import Buffer
 from ..ir.kernel import Kernel
 
 
+class OutIndexConflict(OptionError, ValueError):
+    """Outputs named in two ways."""
+
+
 def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
     """The kernel with its outputs as places ≥ 0; OptionError when out_idx names no tensor, or both ways are used."""
     if out_idx is None:
         return kernel
     if kernel.outputs:
-        raise OptionError(
-            f"out_idx={out_idx!r} for `{kernel.name}`, which returns T.empty tensors",
+        raise OutIndexConflict(
+            f"Out index conflict: out_idx={out_idx!r} for `{kernel.name}`, which returns T.empty tensors",
             rule="outputs are named in one way",
             fix="leave out_idx out",
             loc=kernel.loc,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import OptionError, TargetError
+from ..language.prim import PrimFunc, with_outputs_shown
 
 if TYPE_CHECKING:
     from ..ir.kernel import Kernel
@@ -15,6 +16,27 @@ if TYPE_CHECKING:
     from .profile import Profiler
 
 SOURCES = ("kernel", "host", "both")
+
+
+class Adapter:
+    """A compiled kernel as TileLang's adapter of a back end. `prim_func` knows the outputs that `compile` was given;
+    no size is kept by name, since the launcher solves them from each call's arguments."""
+
+    dynamic_symbolic_map = None
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.kernel(*args, **named)
+
+    @property
+    def prim_func(self) -> Any:
+        found = self.kernel.prim_func
+        return with_outputs_shown(found, self.kernel.out_idx) if isinstance(found, PrimFunc) else found
 
 
 class TileLangNames:
@@ -67,8 +89,8 @@ class TileLangNames:
 
     @property
     def adapter(self) -> Any:
-        """What launches: the kernel itself."""
-        return self
+        """What launches, under TileLang's names: everything else of it is the kernel's own."""
+        return Adapter(self)
 
     @property
     def artifact(self) -> Any:

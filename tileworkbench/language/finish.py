@@ -112,10 +112,8 @@ def output_places(builder: Builder, first: int) -> tuple[int, ...]:
             )
             raise fault(
                 f"`{builder.name}` returns {what}",
-                "a kernel returns the tensors that it made by T.empty"
-                if builder.style == "eager"
-                else "a T.prim_func returns nothing; its outputs are parameters",
-                "return a T.empty tensor" if builder.style == "eager" else "name the output in out_idx",
+                "a kernel returns the tensors that it made by T.empty",
+                "return a T.empty tensor, or make the output a parameter and name it in out_idx",
                 builder.return_loc,
             )
         places.append(first + match[0])

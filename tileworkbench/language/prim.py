@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..ir.expr import Buffer, Var
@@ -33,6 +33,7 @@ class PrimFunc:
         functools.update_wrapper(self, fn)
         self._kernels, self.fn, self.seconds, self.refused = kernels, fn, seconds, refused
         self.name = kernels[0].name if kernels else fn.__name__
+        self.shown: Sequence[int] | None = None  # the outputs that `attrs` names, where not those of T.empty
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -47,7 +48,17 @@ class PrimFunc:
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        return self.kernels[0].attrs
+        """Facts about the function by TileLang's names: `global_symbol`, and what T.empty and T.annotate_* said."""
+        first = self.kernels[0]
+        shown = self.shown if self.shown is not None else [n - len(first.params) for n in first.outputs]
+        held: dict[str, Any] = {"global_symbol": first.name, "tilelang_out_idx": list(shown)}
+        for key in ("pass_configs", "compile_flags"):
+            held[f"tilelang_{key}"] = first.attrs.get(key, ())
+        return {key: value for key, value in held.items() if value}
+
+    def script(self, *_: Any, **__: Any) -> str:
+        """The kernel's text."""
+        return repr(self)
 
     @property
     def params(self) -> tuple[Buffer | Var, ...]:
@@ -62,6 +73,13 @@ class PrimFunc:
 
     def __repr__(self) -> str:
         return "\n".join(map(show, self.kernels))
+
+
+def with_outputs_shown(func: PrimFunc, outputs: Sequence[int] | None) -> PrimFunc:
+    """The function with these outputs in its `attrs`."""
+    made = PrimFunc(func.kernels, func.fn, func.seconds)
+    made.shown = outputs
+    return made
 
 
 def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:

@@ -188,14 +188,12 @@ def const(name: Any, dtype: Any = "int32") -> Any:
 
 
 def empty(*shape: Any, dtype: Any = "float32") -> Buffer:
-    """Declares an output of an eager kernel: `T.empty((M, N), dtype)` or `T.empty(M, N, dtype=…)`."""
+    """Declares an output that the kernel returns: `T.empty((M, N), dtype)` or `T.empty(M, N, dtype=…)`."""
     if len(shape) >= 2 and not isinstance(shape[-1], int | Expr):
         *shape, dtype = shape  # type: ignore[assignment]
     if len(shape) == 1 and isinstance(shape[0], list | tuple):
         shape = tuple(shape[0])
     builder = require("T.empty")
-    if builder.style != "eager":
-        raise fault("T.empty in a T.prim_func", "its tensors are parameters", "add a parameter and name it in out_idx")
     made = Buffer(builder.take_hint("out"), as_shape(shape, "T.empty"), as_dtype(dtype), loc=builder.here)
     builder.empties.append(made)
     return made

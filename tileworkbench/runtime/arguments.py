@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codegen.source import ScalarParam, TensorParam
 from ..errors import LaunchError
-from . import arrays, packing
+from . import arrays, hostexpr, packing
 from .arrays import Array
 
 Param = TensorParam | ScalarParam
@@ -58,22 +58,36 @@ def _fill_defaults(params: Sequence[Param], values: dict[str, Any]) -> None:
 
 def _sorted(params: Sequence[Param], values: Mapping[str, Any], missing: tuple[int, ...]) -> Call:
     found: dict[str, Array] = {}
-    scalars: dict[str, Any] = {}
-    for param in params:
-        if param.name not in values:
-            continue
+    given = [param for param in params if param.name in values]
+    scalars = {param.name: values[param.name] for param in given if isinstance(param, ScalarParam)}
+    for param in given:
         if isinstance(param, TensorParam):
-            found[param.name] = _read(param, values[param.name])
-        else:
-            scalars[param.name] = values[param.name]
+            found[param.name] = _read(param, values[param.name], scalars)
     return Call(found, scalars, missing)
 
 
-def _read(param: TensorParam, value: Any) -> Array:
+def _read(param: TensorParam, value: Any, scalars: Mapping[str, Any]) -> Array:
     try:
+        if param.address and isinstance(value, int) and not isinstance(value, bool):
+            return _at_address(param, value, scalars)
         return packing.logical(arrays.read(value), param.dtype)
     except LaunchError as error:
         raise LaunchError(f"{param.name}: {error.found}", rule=error.rule, fix=error.fix, loc=param.loc) from None
+
+
+def _at_address(param: TensorParam, address: int, scalars: Mapping[str, Any]) -> Array:
+    """The tensor that a bare address means: its extents follow from the scalars of the call."""
+    entries = (*param.shape, *(param.strides or ()))
+    unknown = sorted({n for e in entries for n in hostexpr.symbols(e) if n not in scalars})
+    if unknown:
+        raise LaunchError(
+            f"an address whose tensor has the unknown extent {unknown[0]}",
+            rule="the extents behind a bare address are numbers, or scalars of the call",
+            fix="pass the array itself",
+        )
+    shape = tuple(hostexpr.evaluate(e, scalars) for e in param.shape)
+    steps = tuple(hostexpr.evaluate(e, scalars) for e in param.strides or ())
+    return Array("address", address, shape, steps or arrays.contiguous_strides(shape), param.dtype, 0, None)
 
 
 def _takes(inputs: Sequence[str], outputs: set[str]) -> str:

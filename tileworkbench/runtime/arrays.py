@@ -21,7 +21,7 @@ class Array:
     """An array argument. `strides` in elements, `device` a CUDA ordinal or CPU (-1), `owner` the object that keeps the
     memory, `stream` a producer's stream to wait for (0: none)."""
 
-    library: str  # "torch", "cupy", "numpy" or "interface"
+    library: str  # "torch", "cupy", "numpy", "interface" or "address"
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
