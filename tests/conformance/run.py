@@ -18,9 +18,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class Job:
 @dataclass
 class Outcome:
     """`status` is passed, failed, timeout or missing; `error` and `message` the exception that ended it; `printed_ms`
-    the milliseconds that the script itself printed, in order."""
+    the milliseconds that the script itself printed, in order; `kernels` as tests.conformance.timed gives them."""
 
     name: str
     group: str
@@ -56,6 +57,7 @@ class Outcome:
     message: str = ""
     rule: str = ""
     printed_ms: list[float] = field(default_factory=list)
+    kernels: dict[str, list[float]] = field(default_factory=dict)
     tail: str = ""
 
 
@@ -76,26 +78,30 @@ def test_files(checkout: Path, folders: list[str]) -> list[Job]:
     return [Job(str(f.relative_to(base)), str(f.relative_to(base).parts[0]), f, pytest=True) for f in found]
 
 
-def command(job: Job, plain: bool, records: Path) -> list[str]:
+def command(job: Job, plain: bool, records: Path, times: Path | None) -> list[str]:
     if job.pytest:
         options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin"]
         if any((folder / "conftest.py").is_file() for folder in job.file.parents[1:3]):
             options.append("--run-perf")  # the checkout's own option: its tests of timing are left out without it
         run = ["pytest", *options, "--conformance-out", str(records), "--conformance-group", job.group, str(job.file)]
         return [sys.executable, "-m", *run]
+    if times is not None:
+        run = ["-m", "tests.conformance.timed", "--times", str(times), *["--plain"] * plain, str(job.file)]
+        return [sys.executable, *run]
     runner = [] if plain else ["-m", "tileworkbench.compat"]
     return [sys.executable, *runner, str(job.file)]
 
 
-def run(job: Job, limit: float, plain: bool, records: Path) -> Outcome:
-    """One job; its whole process group ends with the time limit."""
+def run(job: Job, limit: float, plain: bool, records: Path, timed: bool = False) -> Outcome:
+    """One job; its whole process group ends with the time limit. `timed`: with the times of its kernels."""
     if not job.file.is_file():
         return Outcome(job.name, job.group, "missing", 0.0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     environment["TILEWORKBENCH_CONFORMANCE_PLAIN"] = "1" if plain else ""
+    times = Path(tempfile.mkdtemp()) / "times.json" if timed else None
     start = time.perf_counter()
     process = subprocess.Popen(
-        command(job, plain, records), cwd=job.file.parent, env=environment, stdin=subprocess.DEVNULL,
+        command(job, plain, records, times), cwd=job.file.parent, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
     )  # fmt: skip
     try:
@@ -108,6 +114,8 @@ def run(job: Job, limit: float, plain: bool, records: Path) -> Outcome:
         output, _ = process.communicate()
         status = "timeout"
     outcome = Outcome(job.name, job.group, status, round(time.perf_counter() - start, 3))
+    if times is not None and times.is_file():
+        outcome.kernels = json.loads(times.read_text(encoding="utf-8"))
     outcome.printed_ms = [float(value) for value in MILLISECONDS.findall(output)]
     if status != "passed":
         outcome.error, outcome.message, outcome.rule = ending(output)
@@ -126,9 +134,13 @@ def ending(output: str) -> tuple[str, str, str]:
     return "", lines[-1][:300] if lines else "", ""
 
 
-def all_run(jobs: list[Job], limit: float, workers: int, plain: bool, records: Path) -> Iterator[Outcome]:
+def all_run(jobs: list[Job], alone: list[str], workers: int, act: Callable[[Job], Outcome]) -> Iterator[Outcome]:
+    """Outcomes as they come; jobs whose names hold a word of `alone` run last, one at a time."""
+    single = [job for job in jobs if any(word in job.name for word in alone)]
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda job: run(job, limit, plain, records), jobs)
+        together = [pool.submit(act, job) for job in jobs if job not in single]
+        yield from (done.result() for done in as_completed(together))
+    yield from map(act, single)
 
 
 def summary(outcomes: list[Outcome]) -> str:
@@ -189,6 +201,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--list", type=Path, default=LIST, help="lines of: set path")
     parser.add_argument("--limit", type=float, default=200.0, help="seconds a process")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; 1 where times matter")
+    parser.add_argument("--alone", nargs="*", default=[], help="parts of paths that run last, one at a time")
+    parser.add_argument("--timed", nargs="*", default=[], help="sets whose kernels are timed on the card")
     parser.add_argument("--plain", action="store_true", help="on the TileLang that is installed, without the alias")
     parser.add_argument("--out", type=Path, default=Path("conformance.jsonl"))
     given = parser.parse_args(arguments)
@@ -199,9 +213,13 @@ def main(arguments: list[str] | None = None) -> int:
     records = given.out.with_suffix(".tests.jsonl").resolve()
     jobs = listed(checkout, given.only, given.list) if given.tests is None else test_files(checkout, given.tests)
     outcomes = []
+
+    def act(job: Job) -> Outcome:
+        return run(job, given.limit, given.plain, records, job.group in given.timed)
+
     records.unlink(missing_ok=True)
     with given.out.open("w", encoding="utf-8") as out:
-        for outcome in all_run(jobs, given.limit, given.jobs, given.plain, records):
+        for outcome in all_run(jobs, given.alone, given.jobs, act):
             outcomes.append(outcome)
             out.write(json.dumps(asdict(outcome)) + "\n")
             out.flush()

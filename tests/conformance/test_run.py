@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from . import run
+from . import run, timed
 
 
 @pytest.fixture
@@ -110,3 +111,34 @@ def test_a_listed_function_passes_with_all_of_its_cases(tmp_path):
     assert said[0] == "issue: 2 of 5 listed functions passed"
     assert said[1:] == ["  not issue/test_a.py::test_partly", "  not issue/test_a.py::test_left",
                         "  not run: issue/test_a.py"]  # fmt: skip
+
+
+def test_scripts_that_run_alone_come_last(checkout, tmp_path):
+    jobs = run.listed(checkout, [], tmp_path / "list")
+    ran: list[str] = []
+
+    def act(job: run.Job) -> run.Outcome:
+        ran.append(job.name)
+        return run.Outcome(job.name, job.group, "passed", 0.0)
+
+    assert len(list(run.all_run(jobs, ["good"], 3, act))) == 4
+    assert ran[-1] == "a/good.py" and len(ran) == 4
+
+
+def test_kernels_of_tile_programs_are_timed_by_their_names():
+    names = {
+        "main_kernel": [3e6, 1e6, 2e6],
+        "main_v_kernel": [5e5],
+        "at::native::add_kernel<float>": [1.0],
+        "other": [1],
+    }
+    events = [SimpleNamespace(name=n, duration_ns=lambda t=t: t) for n, each in names.items() for t in each]
+    assert timed.kernel_times(events) == {"main": [4, 0.5, 1.5]}
+
+
+def test_a_timed_script_keeps_its_status(checkout, tmp_path):
+    arguments = ["--checkout", str(checkout), "--list", str(tmp_path / "list"), "--limit", "30", "--timed", "core"]
+    run.main([*arguments, "--only", "core", "--out", str(tmp_path / "out.jsonl")])
+    lines = {r["name"]: r for r in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
+    assert lines["a/good.py"]["status"] == "passed" and lines["a/bad.py"]["status"] == "failed"
+    assert lines["a/bad.py"]["error"] == "TargetError"
