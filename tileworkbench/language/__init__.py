@@ -108,6 +108,7 @@ from .dtypes import vector_dtype as _vector_dtype
 from .elements import all_of, any_of, atomic_addx2, atomic_addx4, index_to_coordinates, transpose
 from .extern import call_extern, call_pure_extern
 from .images import c2d_im2col, im2col
+from .lanes import Broadcast, Ramp, abs2, add2, extract_lane, fma2, max2, min2, mul2, sub2
 from .launch import (
     ClusterKernel,
     Kernel,

@@ -16,6 +16,7 @@ from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
+from .lanes import Lanes, alike, elements_at, has_ramp
 from .loops import ThreadLoop
 from .operators import PYTHON, Operators
 from .regions import element, index_buffer
@@ -58,6 +59,8 @@ class Assignments(Operators):
             del scope.variables[name]
         if isinstance(value, Region) and all(isinstance(e, int) and e == 1 for e in value.extents):
             value = Load(value.buffer, value.starts, loc=value.loc)
+        if isinstance(value, Lanes):
+            value = Lanes([self.let(builder, name, lane, self.loc(k)) for lane in value])
         if isinstance(value, Expr):
             value = self.let(builder, name, value, self.loc(k))
         self.carried(builder, k, name, value)
@@ -190,6 +193,9 @@ class Assignments(Operators):
         if not isinstance(owner, Buffer):
             self.store_python(k, owner, index, value)
             return
+        if has_ramp(index):
+            self.store_lanes(whole, elements_at(owner, index, self.loc(k)), value)
+            return
         target = index_buffer(owner, index, self.loc(k))
         k = whole
         if isinstance(target, Region):
@@ -213,11 +219,10 @@ class Assignments(Operators):
             builder_of().emit(Store(target.buffer, target.starts, value, loc=self.loc(k)))
             return
         extents = target.extents
-        if isinstance(value, tuple) and extents[-1] == len(value) and all(e == 1 for e in extents[:-1]):
-            lanes = [self.let(builder_of(), "value", fitted(v, target.buffer), self.loc(k)) for v in value]
-            for n, lane in enumerate(lanes):
-                place = (*target.starts[:-1], target.starts[-1] + n)
-                builder_of().emit(Store(target.buffer, place, lane, loc=self.loc(k)))
+        if isinstance(value, tuple | Lanes) and extents[-1] == len(value) and all(e == 1 for e in extents[:-1]):
+            *front, last = target.starts
+            row = [Load(target.buffer, (*front, last + n), loc=target.loc) for n in range(len(value))]
+            self.store_lanes(k, Lanes(row), Lanes(value))
             return
         raise fault(
             f"a slice of `{target.buffer.name}` is assigned",
@@ -225,6 +230,17 @@ class Assignments(Operators):
             "use T.copy(src, dst) or T.fill(dst, value), or a T.Parallel loop over the elements",
             self.loc(k),
         )
+
+    def store_lanes(self, k: int, places: Lanes, value: Any) -> None:
+        """A vector to elements side by side: all of its lanes are known before the first one is stored."""
+        builder = builder_of()
+        given = alike(self.scalar(k, value, "="), len(places), "a store")
+        targets = [place for place in places if isinstance(place, Load)]
+        changed = {place.buffer for place in targets}
+        if any(isinstance(n, Load) and n.buffer in changed for lane in given for n in walk(lane)):
+            given = Lanes([self.let(builder, "lane", lane, self.loc(k)) for lane in given])
+        for place, lane in zip(targets, given, strict=True):
+            builder.emit(Store(place.buffer, place.indices, fitted(lane, place.buffer), loc=self.loc(k)))
 
     def store_python(self, k: int, owner: Any, index: Any, value: Any) -> None:
         """An entry of a Python list or dict; an entry that is a variable is stored to."""

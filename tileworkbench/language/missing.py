@@ -21,9 +21,6 @@ _NEEDS = {
         "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
         "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
     ),
-    "packed two-lane arithmetic, which is not built yet": (
-        "add2 sub2 mul2 max2 min2 fma2 abs2 extract_lane Ramp Broadcast"
-    ),
     "descriptors of matrix instructions, which kernels do not write here": (
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
         "ptx_wgmma_rs"

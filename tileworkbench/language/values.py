@@ -14,6 +14,7 @@ from ..places import users_place
 from .builder import LOOPS, Builder, current
 from .dtypes import dtype as DTypeName
 from .faults import fault, nearest, shown
+from .lanes import elements_at, has_ramp
 from .parameters import Undeclared, untyped
 from .regions import element, index_buffer, scope_name
 
@@ -113,6 +114,8 @@ class Values:
         )
 
     def item(self, k: int, owner: Any, index: Any) -> Any:
+        if isinstance(owner, Buffer) and has_ramp(index):
+            return elements_at(owner, index, self.loc(k))
         if isinstance(owner, Buffer):
             return index_buffer(owner, index, self.loc(k))
         if isinstance(owner, Load) and owner.buffer.space == "var":
