@@ -83,9 +83,9 @@ def test_mistakes() -> None:
     two, three = T.Broadcast(1.0, 2), T.Broadcast(1.0, 3)
     with pytest.raises(ShapeError, match="3 lanes and 2"):
         two + three
-    with pytest.raises(LanguageError, match="T.add2 takes 2 vectors of two lanes"):
+    with pytest.raises(LanguageError, match=r"T\.add2 takes 2 vectors of two lanes"):
         T.add2(three, three)
-    with pytest.raises(ShapeError, match="T.add2 of float16, float32"):
+    with pytest.raises(ShapeError, match=r"T\.add2 of float16, float32"):
         T.add2(two, T.Broadcast(T.cast(1.0, "float16"), 2))
     with pytest.raises(LanguageError, match="lane 2 of 2"):
         T.extract_lane(two, 2)

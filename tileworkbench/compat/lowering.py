@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.expr import Buffer, Const, Var
+from ..ir.expr import Buffer, Const, Expr, Var
 from ..ir.kernel import Kernel
-from ..jitkernel import JITKernel, compile
-from ..jitkernel.compiling import as_kernel
+from ..ir.node import walk
+from ..jitkernel import JITKernel as Compiled
+from ..jitkernel import compile
+from ..jitkernel.compiling import as_kernels
 from ..language.dtypes import dtype as language_dtype
+from ..language.prim import PrimFunc
 
 
 @dataclass
@@ -60,8 +65,22 @@ class CompiledArtifact:
     device_mod: Kernel
     params: list[KernelParam]
     kernel_source: str
-    kernel: JITKernel
+    kernel: Compiled
     rt_mod: Any = None
+
+
+class _Compiling(type):
+    """`JITKernel(func, out_idx, …)` compiles, and every compiled kernel is an instance."""
+
+    def __call__(cls, func: Any = None, out_idx: Any = None, *args: Any, **named: Any) -> Compiled:
+        return compile(func, out_idx, *args, **named)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Compiled)
+
+
+class JITKernel(metaclass=_Compiling):
+    """TileLang's name of a compiled kernel, which is also how one is made there."""
 
 
 def params_of(kernel: Kernel) -> list[KernelParam]:
@@ -84,8 +103,47 @@ def lower(
     return CompiledArtifact(kernel.tile, kernel.kernel, params_of(kernel.tile), kernel.source, kernel)
 
 
+def apply_simplify(stmt: Any, inline_let: bool = False) -> PrimFunc:
+    """The kernel without the parameters that it does not use, as TileLang's pass leaves it. (Expressions are simplified
+    when they are made.)"""
+    kernels = as_kernels(stmt)
+    used: set[Buffer | Var] = set()
+    for kernel in kernels:
+        used |= {n for n in walk((*kernel.body, *_extents(kernel.grid))) if isinstance(n, Buffer | Var)}
+    known = {e for p in kernels[0].params if p in used for e in _symbols(p)}
+    kept = []
+    for place, param in enumerate(kernels[0].params):
+        if param in used or (set(_symbols(param)) & used) - known:
+            kept.append(place)
+            known |= set(_symbols(param))
+    lean = tuple(_with_params(kernel, kept) for kernel in kernels)
+    return PrimFunc(lean, getattr(stmt, "fn", stmt))
+
+
+def _with_params(kernel: Kernel, kept: list[int]) -> Kernel:
+    params = tuple(kernel.params[place] for place in kept)
+    return kernel.with_(params=params, outputs=tuple(kept.index(place) for place in kernel.outputs))
+
+
+def _symbols(param: Buffer | Var) -> Iterator[Var]:
+    """The symbols that a tensor's shape and strides tell, or the scalar itself."""
+    if isinstance(param, Var):
+        yield param
+        return
+    yield from (e for e in (*param.shape, *(param.strides or ())) if isinstance(e, Var))
+
+
+def _extents(grid: tuple[Any, ...]) -> tuple[Expr, ...]:
+    return tuple(e for e in grid if isinstance(e, Expr))
+
+
 def simplify_prim_func(func: Any) -> Any:
-    """The kernel, or the function that makes one, as it is: expressions are simplified when they are made."""
-    if not callable(func):
-        as_kernel(func)  # raises for what is no kernel
-    return func
+    """A function whose kernel has its unused parameters left out; a kernel gives one at once."""
+    if isinstance(func, PrimFunc | Kernel):
+        return apply_simplify(func)
+
+    @functools.wraps(func)
+    def simplified(*args: Any, **named: Any) -> PrimFunc:
+        return apply_simplify(func(*args, **named))
+
+    return simplified

@@ -30,8 +30,10 @@ def at(module: str, *names: str, **renamed: str) -> dict[str, str]:
     return {name: f"{module}:{name}" for name in names} | {new: f"{module}:{old}" for new, old in renamed.items()}
 
 
-JIT = at("jitkernel", "jit", "compile", "par_compile", "JITKernel", JITImpl="JITFunction")
+JIT = at("jitkernel", "jit", "compile", "par_compile", JITImpl="JITFunction")
+JIT |= at("compat.lowering", "JITKernel")
 LOWER = at("compat.lowering", "lower", "CompiledArtifact", "KernelParam")
+SIMPLIFY = at("compat.lowering", "apply_simplify", "simplify_prim_func")
 HOOKS = {
     name: f"compat.hooks:{name}"
     for kind in ("cuda", "hip", "c", "metal")
@@ -141,7 +143,7 @@ PAGES: dict[str, Page] = {
     "tilelang.language.eager": Page(at("language.prim", "PrimFunc", "prim_func"), foreign=COMPILER),
     "tilelang.dtypes": Page(rest="language.dtypes"),
     "tilelang.jit": Page(JIT, foreign=COMPILER),
-    "tilelang.jit.kernel": Page(at("jitkernel", "JITKernel")),
+    "tilelang.jit.kernel": Page(at("compat.lowering", "JITKernel")),
     "tilelang.jit.adapter.nvrtc": Page({"is_nvrtc_available": "compat.device:NVRTC_AVAILABLE"}, foreign=COMPILER),
     "tilelang.jit.adapter.cutedsl.checks": Page(at("compat.device", "check_cutedsl_available"), foreign=COMPILER),
     "tilelang.autotuner": Page({**TUNER, **RESULT}, star=tuple(TUNER)),
@@ -169,9 +171,10 @@ PAGES: dict[str, Page] = {
         foreign="TileLang's own form of CuTe layouts (tileworkbench.layout.Layout is the one here)"
     ),
     "tilelang.transform": Page(
-        {**PASSES, "simplify_prim_func": "compat.lowering:simplify_prim_func"}, foreign=COMPILER
+        {**PASSES, **at("compat.lowering", "simplify_prim_func")}, foreign=COMPILER
     ),
     "tilelang.transform.pass_config": Page(PASSES),
+    "tilelang.transform.simplify": Page(SIMPLIFY, foreign=COMPILER),
     "tilelang.engine": Page({**LOWER, **HOOKS}, foreign=COMPILER),
     "tilelang.engine.lower": Page(LOWER, foreign=COMPILER),
     "tilelang.engine.param": Page(LOWER),

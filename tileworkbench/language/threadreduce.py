@@ -16,12 +16,12 @@ from .faults import fault
 from .launch import get_thread_bindings, get_thread_extents
 from .mathfns import scalar
 
-_KINDS = {"add": "sum", "max": "max", "min": "min", "and": "bitand", "or": "bitor", "xor": "bitxor"}
+_KINDS = {"add": "sum", "max": "max", "min": "min", "and": "bitand", "or": "bitor", "xor": "bitxor", "mul": "prod"}
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """A way to combine two values (sum, max, min, bitand, bitor, bitxor) and the value that changes nothing."""
+    """A way to combine two values (sum, prod, max, min, bitand, bitor, bitxor) and the value that changes nothing."""
 
     kind: str
     identity: Expr
@@ -37,7 +37,7 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any) -> Reducer:
         return Reducer(_KINDS[made.op], neutral)
     raise fault(
         "T.comm_reducer of another combination",
-        "it is x + y, T.max(x, y), T.min(x, y), x & y, x | y or x ^ y",
+        "it is x + y, x * y, T.max(x, y), T.min(x, y), x & y, x | y or x ^ y",
         "reduce a fragment with T.reduce_*, or exchange values with T.shfl_xor",
     )
 

@@ -211,10 +211,11 @@ def _rank(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
     return Special("cluster_rank") if ctx.target.has("cluster") else const(0)
 
 
+THREAD_KINDS = ("sum", "prod", "max", "min", "bitand", "bitor", "bitxor")
 _VALUES: dict[str, Callable[[Call, list[Expr], Context, list[Stmt]], Expr]] = {
     **dict.fromkeys(_KINDS, _shuffle),
     **{f"warp_reduce_{kind}": _reduction for kind in ("sum", "max", "min", "bitand", "bitor")},
-    **{f"thread_reduce_{kind}": _thread_reduction for kind in ("sum", "max", "min", "bitand", "bitor", "bitxor")},
+    **{f"thread_reduce_{kind}": _thread_reduction for kind in THREAD_KINDS},
     "any_sync": _vote("any"),
     "all_sync": _vote("all"),
     "ballot_sync": _vote("ballot"),

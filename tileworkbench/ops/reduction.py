@@ -36,6 +36,8 @@ def identity(kind: str, dtype: DType) -> Expr:
 
 def combine(kind: str, a: Expr, b: Expr, nan_propagate: bool) -> Expr:
     """`a` and `b` together; max and min ignore NaN unless it propagates."""
+    if kind == "prod":
+        return binary("mul", a, b)
     if kind in ("sum", "abssum"):
         return a + b
     if kind in ("bitand", "bitor", "bitxor"):

@@ -113,6 +113,7 @@ def _shuffle(source: Callable[[Any, Any, Any], Any]) -> Callable[[State, list[np
 # --- combinations over a warp, and along one thread index ---------------------------------------------------------
 _COMBINE: dict[str, tuple[np.ufunc, str]] = {
     "sum": (np.add, "zero"),
+    "prod": (np.multiply, "one"),
     "max": (np.fmax, "least"),
     "min": (np.fmin, "greatest"),
     "bitand": (np.bitwise_and, "ones"),
@@ -124,6 +125,7 @@ _COMBINE: dict[str, tuple[np.ufunc, str]] = {
 def _neutral(name: str, dtype: DType) -> Any:
     return {
         "zero": 0,
+        "one": 1,
         "ones": -1 if dtype.kind == "int" else dtype.max_value() if dtype.is_int else 0,
         "least": -np.inf if dtype.is_float else dtype.min_value(),
         "greatest": np.inf if dtype.is_float else dtype.max_value(),

@@ -1,0 +1,48 @@
+"""TileLang's names around a kernel's text: simplification, and kernels made by their class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tileworkbench.language as T
+from tileworkbench.compat.lowering import JITKernel, apply_simplify, simplify_prim_func
+
+
+def sums(extent):
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def total(
+        A: T.Tensor((extent, n), "int32"),
+        unused: T.Tensor((extent,), "int32"),
+        sized: T.Tensor((n,), "int32"),
+        B: T.Tensor((extent,), "int32"),
+    ):
+        with T.Kernel(extent, threads=32) as bx:
+            for k in T.serial(n):
+                B[bx] = B[bx] + A[bx, k]
+
+    return total
+
+
+def test_unused_parameters_are_left_out():
+    made = apply_simplify(sums(3))
+    assert [p.name for p in made.params] == ["A", "B"]
+    assert [p.name for p in simplify_prim_func(sums)(3).params] == ["A", "B"]
+    kernel = JITKernel(made, target="cpu")
+    assert isinstance(kernel, JITKernel)
+    a, b = np.arange(12, dtype=np.int32).reshape(3, 4), np.zeros(3, np.int32)
+    kernel(a, b)
+    assert b.tolist() == [6, 22, 38]
+
+
+def test_the_only_tensor_that_tells_a_size_stays():
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def ones(sized: T.Tensor((n,), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=32):
+            for k in T.serial(n):
+                B[k] = 1
+
+    assert [p.name for p in apply_simplify(ones).params] == ["sized", "B"]
