@@ -170,9 +170,7 @@ PAGES: dict[str, Page] = {
     "tilelang.layout.cute": Page(
         foreign="TileLang's own form of CuTe layouts (tileworkbench.layout.Layout is the one here)"
     ),
-    "tilelang.transform": Page(
-        {**PASSES, **at("compat.lowering", "simplify_prim_func")}, foreign=COMPILER
-    ),
+    "tilelang.transform": Page({**PASSES, **at("compat.lowering", "simplify_prim_func")}, foreign=COMPILER),
     "tilelang.transform.pass_config": Page(PASSES),
     "tilelang.transform.simplify": Page(SIMPLIFY, foreign=COMPILER),
     "tilelang.engine": Page({**LOWER, **HOOKS}, foreign=COMPILER),
