@@ -241,3 +241,29 @@ def test_a_start_that_has_a_name_keeps_what_is_known_of_it() -> None:
     a = integers(4, (128, 128), "float16")
     made = everywhere(kernel, [a], a, ("sm_80",))
     assert {s.bytes for s in instructions(made["sm_80"], I.CopyAsync)} == {16}
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_copies_at_a_place_that_a_variable_holds(moving: bool) -> None:
+    """A variable that the loop leaves alone is no reason not to run copies ahead; one that it changes is."""
+
+    @T.prim_func
+    def kernel(First: T.Tensor((2,), "int32"), A: T.Tensor((160, 32), "float16"), B: T.Tensor((3, 32, 32), "float32")):
+        with T.Kernel(1, threads=64) as _:
+            s = T.alloc_shared((32, 32), "float16")
+            at = T.alloc_var("int32")
+            at = 0
+            for i in T.serial(2):
+                at = T.max(at, First[i])
+            for k in T.Pipelined(3, num_stages=2):
+                T.copy(A[at + k * 32, 0], s)
+                for i, j in T.Parallel(32, 32):
+                    B[k, i, j] = s[i, 31 - j] * 2
+                if moving:
+                    at = at + 1
+
+    a, first = integers(4, (160, 32), "float16"), np.int32([5, 33])
+    rows = [33 + k * (33 if moving else 32) for k in range(3)]
+    truth = np.stack([a[row : row + 32, ::-1].astype(float) * 2 for row in rows])
+    made = everywhere(kernel, [first, a], truth, ("sm_80", "sm_90a"))
+    assert any("is not pipelined" in note for note in made["sm_80"].notes) == moving

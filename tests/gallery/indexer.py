@@ -132,7 +132,7 @@ def over_blocks_data(S: int, keys: int, H: int, D: int, block: int, chosen: int,
 ENTRIES = [
     Entry("scores over ranges", ("dsa_hisa/pool_mqa_fp8.py",), over_ranges.compile, over_ranges_data,
           {"S": 4, "keys": 200, "H": 32, "D": 64, "BN": 64, "BQ": 2, "threads": 128},
-          {"S": 4096, "keys": 8192, "H": 64, "D": 128, "BN": 256, "BQ": 2}),
+          {"S": 4096, "keys": 8192, "H": 64, "D": 128, "BN": 128, "BQ": 1, "threads": 256}),
     Entry("scores over blocks", ("dsa_hisa/block_sparse_mqa_fp8.py",), over_blocks.compile, over_blocks_data,
           {"S": 2, "keys": 512, "H": 64, "D": 64, "block": 128, "chosen": 2, "BN": 64, "threads": 128},
           {"S": 4096, "keys": 65536, "H": 64, "D": 128, "block": 128, "chosen": 64, "BN": 64}),

@@ -103,13 +103,16 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
     named = {root(b) for b in moved}
     if any(a.buffer is not root(a.buffer) and root(a.buffer) in named for a in accesses(role.body)):
         return "a copied tile is also seen through a view"
+    changed = {root(a.buffer) for a in accesses(loop.body) if a.writes}
     for copy in copies:
         for region in (copy.op.src, copy.op.dst):  # type: ignore[attr-defined]
             for e in region.starts:
                 for n in walk(e):
                     if n in lets:
                         continue
-                    if isinstance(n, Load) and n.buffer.space != "global":
+                    if not isinstance(n, Load) or n.buffer.space == "global":
+                        continue
+                    if n.buffer.space not in ("var", "local") or root(n.buffer) in changed:
                         return f"a copy's place depends on `{n.buffer.name}`, written in the loop"
     reason = _partly(copies)
     if reason:
