@@ -11,7 +11,7 @@ import sys
 import time
 
 from .grow import generate
-from .oracle import SCHEDULES, TARGETS, Verdict, judge
+from .oracle import SCHEDULES, TARGETS, VARIANTS, Verdict, judge
 from .program import Program
 from .shrink import shrink
 
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         program = generate(seed)
         if options.show:
             print(f"--- seed {seed}\n{program.text()}")
-        vary = seed % 15 if targets and not options.in_turn else None
+        vary = seed % VARIANTS if targets and not options.in_turn else None
         chosen = targets[seed % len(targets) :][:1] if targets and options.in_turn else targets
         verdicts = judge(program, chosen, schedules, vary=vary)
         counts.update(v.kind for v in verdicts)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .grow import generate
-from .oracle import Verdict, compared, lowered
+from .oracle import VARIANTS, Verdict, compared, lowered
 
 TARGETS = ("sm_90a", "sm_80/H200")
 SEED_SECONDS = 60.0  # longer than that is a hang
@@ -38,7 +38,7 @@ def on_card(seed: int) -> list[Verdict]:
     out: list[Verdict] = []
     for name in TARGETS:
         goal = Target.of(name)
-        for which, text in ((program, ""), (variants(program, seed % 15), ", variant")):
+        for which, text in ((program, ""), (variants(program, seed % VARIANTS), ", variant")):
             kernel = lowered(which, goal, checked=False)
             if isinstance(kernel, Verdict):
                 out.append(kernel)

@@ -44,7 +44,7 @@ class Grower(Threads):
             tuple(body),
             tuple(self.scalars),
             self.seed,
-            self.piece,
+            piece=self.piece,
         )
         return self.with_symbols(made)
 

@@ -22,6 +22,15 @@ from .program import Program, with_stages
 
 TARGETS = ("sm_80", "sm_90a", "gfx942")
 SCHEDULES = ("eager", "latest", "random")
+CONFIGS: tuple[tuple[tuple[str, bool], ...], ...] = (
+    (),
+    (("tl.disable_tma_lower", True),),
+    (("tl.disable_warp_specialized", True),),
+    (("tl.disable_wgmma", True),),
+    (("tl.disable_shared_memory_reuse", True),),
+    (("tl.disable_tma_lower", True), ("tl.enable_async_copy", False)),
+)
+VARIANTS = 30  # stages times threads times ways to build, each as often as the others
 REFUSALS = (TargetError, ResourceError, ShapeError)
 
 
@@ -144,9 +153,9 @@ def on_thread_machine(
 
 
 def variants(program: Program, at: int) -> Program:
-    """The same meaning with other stages and threads: nothing may change in the result."""
+    """The same meaning with other stages, threads and ways to build it: nothing may change in the result."""
     threads = max((64, 128, 256)[at % 3], program.least_threads)
-    return replace(program, threads=threads, body=with_stages(program.body, at % 5))
+    return replace(program, threads=threads, body=with_stages(program.body, at % 5), configs=CONFIGS[at % 6])
 
 
 def judge(

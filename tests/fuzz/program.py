@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import tileworkbench.language as T
+from tileworkbench.jitkernel.settings import with_settings
 
 from .statements import INDENT, Statement, block_text, everything, run_body
 from .terms import Env, Invalid, Tile
@@ -77,6 +78,7 @@ class Program:
     body: tuple[Statement, ...]
     scalars: tuple[tuple[str, int], ...] = ()
     seed: int = 0
+    configs: tuple[tuple[str, bool], ...] = ()  # pass_configs, none of which may change a result
     piece: int = 0  # threads of the smallest part of a block that a branch gives tile operations to
 
     @property
@@ -118,7 +120,8 @@ class Program:
             if len(linecache.cache) > 400:
                 for old in [f for f in linecache.cache if f.startswith("<fuzz ") and f != file]:
                     del linecache.cache[old]
-        return space["kernel"].kernel
+        kernel = space["kernel"].kernel
+        return with_settings(kernel, dict(self.configs), None) if self.configs else kernel
 
     def arguments(self) -> list[Any]:
         """Fresh arguments: the same for every call."""
