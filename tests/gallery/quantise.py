@@ -198,6 +198,9 @@ ENTRIES = [
     Entry("activations in eight bits, any scale", ACTIVATIONS, lambda M, **o: activations.compile(**o),
           activations_data, {"M": 40, "N": 256, "group": 128, "rounded": False, "kind": FP8},
           {"M": 4096, "N": 7168, "group": 128, "rounded": False, "kind": FP8}),
+    Entry("activations in four bits", ACTIVATIONS, lambda M, **o: activations.compile(**o), activations_data,
+          {"M": 40, "N": 64, "group": 32, "rounded": True, "kind": "float4_e2m1fn"},
+          {"M": 4096, "N": 7168, "group": 32, "rounded": True, "kind": "float4_e2m1fn"}),
     Entry("means of blocks", ("dsa_hisa/fp8_block_mean_pooling.py",), block_means.compile, block_means_data,
           {"n": 200, "D": 128, "pool": 64, "rows": 32}, {"n": 65536, "D": 128, "pool": 128, "rows": 64}),
 ]  # fmt: skip
