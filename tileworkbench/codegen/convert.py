@@ -8,7 +8,6 @@ from ..ir.dtype import DType
 from .scalar import SOFT, ctype, is_soft
 
 # Overflow without saturation is what the encoding says: infinity or NaN. The FNUZ encodings have only NaN.
-_FP8 = frozenset({"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
 
 
 class User(Protocol):
@@ -38,7 +37,7 @@ def _to_soft(p: User, text: str, a: DType, to: DType, saturate: bool) -> str:
         text = f"{p.use('tw_double_to_odd_float')}({text})"
     elif a.name not in ("float32", "tfloat32"):
         text = f"(float)({text})"
-    tail = "_sat" if saturate and to.name in _FP8 else ""
+    tail = "_sat" if saturate and to.is_fp8 else ""
     return f"{p.use(f'tw_float_to_{SOFT[to.name]}{tail}')}({text})"
 
 

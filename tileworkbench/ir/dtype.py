@@ -38,6 +38,11 @@ class DType:
         return self.bits < 8
 
     @property
+    def is_fp8(self) -> bool:
+        """A float of 8 bits with a sign. Conversions clamp to its range unless asked otherwise, infinities too."""
+        return self.is_float and self.bits == 8 and self.name != "float8_e8m0fnu"
+
+    @property
     def numpy(self) -> np.dtype:
         """The NumPy dtype that holds one element (ml_dtypes for bf16, fp8 and what is narrower than a byte)."""
         return _NUMPY[self.name]

@@ -20,6 +20,8 @@ def const(value: Number, to: DType | None = None) -> Const:
     """A constant of type `to`, rounded to it; without `to`: bool, int32 (int64 if it needs it) or float32."""
     if to is None:
         to = BOOL if isinstance(value, bool) else (_int_type(value) if isinstance(value, int) else FLOAT32)
+    if to.is_fp8:
+        return Const(_fp8(value, to, math.isfinite(value)), dtype=to)
     if to.is_float:
         exact = float(to.numpy.type(value)) if not isinstance(value, float) or math.isfinite(value) else value
         return Const(exact, dtype=to)
@@ -38,6 +40,12 @@ def const(value: Number, to: DType | None = None) -> Const:
 _SMALL: dict[tuple[str, Number], Const] = {
     (to.name, value): Const(value, dtype=to) for to in (INT32, DTYPES["int64"]) for value in range(-64, 257)
 }
+
+
+def _fp8(value: Number, to: DType, saturate: bool) -> float:
+    """The nearest value of `to`, in its range with `saturate`."""
+    clamped = min(max(value, to.min_value()), to.max_value()) if saturate and value == value else value
+    return float(to.numpy.type(clamped))
 
 
 def _int_type(value: int) -> DType:
@@ -95,11 +103,14 @@ def operands(a: Value, b: Value) -> tuple[Expr, Expr, DType]:
     return cast(x, to), cast(y, to), to
 
 
-def cast(a: Expr, to: DType, saturate: bool = False) -> Expr:
-    """`a` converted to `to`; `a` itself when it has that type already."""
+def cast(a: Expr, to: DType, saturate: bool | None = None) -> Expr:
+    """`a` converted to `to`; `a` itself when it has that type already. `saturate`: None for what the type does."""
     if a.dtype is to:
         return a
+    saturate = to.is_fp8 if saturate is None else saturate
     if isinstance(a, Const) and not (to.is_int and isinstance(a.value, float) and not math.isfinite(a.value)):
+        if to.is_fp8:
+            return Const(_fp8(a.value, to, saturate), dtype=to)
         return const(int(a.value) if to.is_int else a.value, to)
     if to.is_int and to.is_packed and a.dtype.is_float:
         a = Cast(a, dtype=INT32, saturate=saturate, loc=a.loc)
@@ -239,14 +250,18 @@ def maximum(a: Value, b: Value) -> Expr:
 
 
 def ceildiv(a: Value, b: Value) -> Expr:
-    """The quotient rounded up. A divisor that is no constant is taken to be positive."""
+    """The quotient rounded up, for divisors of either sign."""
     x, y, to = operands(a, b)
     if isinstance(y, Const) and to.is_int and y.value != 0:
         if isinstance(x, Const):
             return const(-(-x.value // y.value), to)
         if y.value < 0:
             return unary("neg", binary("floordiv", x, -y.value))
-    return binary("floordiv", binary("add", a, binary("sub", b, 1)), b)
+        if to.bits >= 32:
+            return binary("floordiv", binary("add", x, y.value - 1), y)
+    if to.kind != "int":
+        return binary("floordiv", binary("add", x, binary("sub", y, 1)), y)
+    return unary("neg", binary("floordiv", unary("neg", x), y))
 
 
 def same(a: Any, b: Any) -> bool:

@@ -117,7 +117,7 @@ def cast(value: Any, dtype: Any, round: str = "", sat: bool = True, rbits: Any =
             f"T.cast with round={shown(round)}", "casts round to nearest even here", "leave `round` and `rbits` out"
         )
     of = as_dtype(dtype)
-    return ir_cast(scalar(value, "T.cast"), of, sat and of.is_float and of.bits == 8)
+    return ir_cast(scalar(value, "T.cast"), of, sat and of.is_fp8)
 
 
 def Cast(dtype: Any, value: Any) -> Expr:

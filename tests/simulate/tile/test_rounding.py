@@ -66,7 +66,7 @@ def test_half_on_the_bits_over_pieces_and_transposes():
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_one_rounding_from_float64_and_int64(name):
+def test_one_rounding_from_float64_and_two_from_integers(name):
     """Values just beside a midpoint: rounding to float32 first would lose what decides."""
     dtype = DTYPES[name]
     bits = 11 if name == "float16" else 8
@@ -75,8 +75,8 @@ def test_one_rounding_from_float64_and_int64(name):
     want = np.array([1 + 2 * one, 1, 1, 1 + 4 * one, -(1 + 2 * one)], np.float32)
     assert np.array_equal(convert(x, DTYPES["float64"], dtype), want)
     if name == "bfloat16":
-        n = np.array([2**40 + 2**32 + 1, 2**40 + 2**32, 2**40 + 2**32 - 1], np.int64)
-        assert convert(n, DTYPES["int64"], dtype).tolist() == [2**40 + 2**33, 2**40, 2**40]
+        n = np.array([2**40 + 2**32 + 2**17, 2**40 + 2**32 + 1, 2**40 + 2**32, 2**40 + 2**32 - 1], np.int64)
+        assert convert(n, DTYPES["int64"], dtype).tolist() == [2**40 + 2**33, 2**40, 2**40, 2**40]
 
 
 def test_float_to_integer():

@@ -195,7 +195,7 @@ _RULES: dict[type, Callable[[ExprText, Any, int], str]] = {
     Unary: _unary,
     Select: lambda show, e, outer: f"T.if_then_else({show.items((e.cond, e.a, e.b))})",
     Cast: lambda show, e, outer: (
-        f'T.cast({show.at(e.a, 0)}, "{e.dtype.name}"{", saturate=True" if e.saturate else ""})'
+        f'T.cast({show.at(e.a, 0)}, "{e.dtype.name}"{"" if e.saturate is e.dtype.is_fp8 else f", sat={e.saturate}"})'
     ),
     Bitcast: lambda show, e, outer: f'T.reinterpret({show.at(e.a, 0)}, "{e.dtype.name}")',
     Call: lambda show, e, outer: f"T.{e.fn}({show.items(e.args)})",

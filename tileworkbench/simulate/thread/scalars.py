@@ -210,13 +210,14 @@ def converter(source: DType, to: DType, saturate: bool) -> Unary:
         return lambda x: x.astype(np.float32) != 0 if source.is_float else (x != 0)
     if to.is_float:
         back = rounder(to)
-        limit = float(to.max_value()) if saturate else None
-        wide = np.float64 if "float64" in (source.name, to.name) or source.bits == 64 else np.float32
+        limit = float(to.max_value()) if saturate and to.is_fp8 else None
+        wide = np.float64 if "float64" in (source.name, to.name) else np.float32
 
         def to_float(x: Any) -> Any:
-            y = x.astype(wide) if isinstance(x, np.ndarray | np.generic) else wide(x)
-            if source.is_int and wide is np.float32 and source.bits == 32:
-                y = np.asarray(x, dtype=np.float64).astype(np.float32)
+            if source.is_int:  # to narrow floats by way of float32, as the device's conversions do
+                y = np.asarray(x, dtype=source.numpy).astype(wide)
+            else:
+                y = x.astype(wide) if isinstance(x, np.ndarray | np.generic) else wide(x)
             if limit is not None:
                 y = np.where(np.isnan(y), y, np.clip(y, -limit, limit)).astype(wide)
             return back(y if wide is np.float32 or to.name not in _BY_FLOAT else round_odd(y))

@@ -47,8 +47,8 @@ def native(value: Any, source: DType, to: DType) -> Any:
     if source.is_float and source.bits <= 32 and to.bits == 16:
         if to.name == "float16" and type(value) is np.ndarray and value.size >= _LARGE:
             return half.to_half(value)
-        return np.asarray(value).astype(to.numpy)
-    return np.asarray(convert(value, source, to, saturate=True)).astype(to.numpy)
+        return _plain(np.asarray(value).astype(to.numpy))
+    return _plain(np.asarray(convert(value, source, to, saturate=True)).astype(to.numpy))
 
 
 def _round_half(x: Any) -> Any:
@@ -111,7 +111,8 @@ def _plain(x: Any) -> Any:
 
 
 def convert(x: Any, source: DType, to: DType, saturate: bool = False) -> Any:
-    """`x` (in the container of `source`) as `to` in its container; nearest-even, float to integer towards zero."""
+    """`x` (in the container of `source`) as `to` in its container; nearest-even, float to integer towards zero.
+    Integers become narrow floats by way of float32, as the device's and torch's do."""
     if source is to:
         return x
     a = np.asarray(x)
@@ -119,14 +120,14 @@ def convert(x: Any, source: DType, to: DType, saturate: bool = False) -> Any:
         return _plain(a != 0)
     if not to.is_float:
         return _plain(_wrap_int(a, to) if source.is_float else a.astype(to.numpy))
-    if saturate and to.bits == 8:
+    if saturate and to.is_fp8:
         a = np.clip(a.astype(np.float64) if a.dtype.kind != "f" else a, to.min_value(), to.max_value())
     if not changes(source, to):
         return x
     if to.name not in _NARROW:
         return _plain(a.astype(to.numpy))
     if a.dtype != np.float32:
-        a = _odd(a.astype(np.float64)) if source.bits < 64 or source.is_float else _odd(a.astype(np.longdouble))
+        a = _odd(a.astype(np.float64)) if source.is_float else a.astype(np.float32)
     return _plain(_ROUND[to.name](a))
 
 
