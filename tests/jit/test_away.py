@@ -22,6 +22,7 @@ from tileworkbench.ir.text import show
 from tileworkbench.jitkernel import away, fanout, process, wire
 from tileworkbench.jitkernel.timing import Timing
 from tileworkbench.jitkernel.variant import build, build_here
+from tileworkbench.runtime import nvrtc
 from tileworkbench.target import Target
 
 pytest.importorskip("cuda.bindings", reason="NVRTC is not installed")
@@ -179,6 +180,21 @@ def test_settings_and_edits_reach_the_process(pool, own_cache):
     finally:
         hooks.register("cuda", None)
     assert not sent(tile).source.text.startswith("// edited")
+
+
+@pytest.mark.parametrize("version", ["nvrtc 11.0", None])
+def test_code_of_another_device_compiler_is_made_here(pool, monkeypatch, version):
+    tile = scale(1024).kernel
+    with options(cache=False):
+        if version:
+            monkeypatch.setattr(nvrtc, "version", lambda: version)
+        else:  # the process has none
+            real = wire.made_of
+            monkeypatch.setattr(
+                wire, "made_of", lambda parts: real((parts[0], None, ("MissingDependency", *[""] * 3, None, ())))
+            )
+        found = sent(tile)
+    assert found._found is not None and found.binary.code and found.missing is None and pool._idle
 
 
 # Many at a time.

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from ..errors import BuildError, InternalError
 from ..ir.kernel import Kernel
 from ..ir.plain import NotPlain
+from ..runtime import nvrtc
 from ..target import Target
 from . import wire
 from .made import Made
@@ -171,12 +172,21 @@ def build(tile: Kernel, target: Target, timing: Timing) -> Made | None:
         return None
     if answer.error is not None:
         raise wire.raised(answer.error)
-    if answer.made is None:
+    made = wire.made_of(answer.made) if answer.made is not None else None
+    if made is None or not _same_compiler(made):
         return None
     for name, seconds in answer.stages:
         timing.stages[name] = timing.stages.get(name, 0.0) + seconds
     timing.cached = answer.cached
-    return wire.made_of(answer.made)
+    return made
+
+
+def _same_compiler(made: Made) -> bool:
+    """Whether the process found the device compiler that is used here: which one is found may hang on what the program
+    has loaded already."""
+    if made.binary is None:
+        return False
+    return made.source.dialect != "cuda" or made.binary.compiler == nvrtc.version()
 
 
 def _understood(frame: bytes) -> Answer | None:
