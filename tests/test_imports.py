@@ -13,13 +13,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tileworkbench"
-GROUND = {"errors", "options", "places"}
+GROUND = {"collector", "errors", "options", "places"}
 IR = {"layout", "target", "ir"}
 SIMULATORS = {"simulate", "simulate.tile", "simulate.thread"}
 
 # A room may import itself and these. `simulate.thread` is a room of its own: it judges the passes and knows no op.
 MAY = {
     "places": set(),
+    "collector": set(),
     "errors": {"places"},
     "options": {"errors"},
     "layout": GROUND,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from .. import collector
 from ..codegen.emit import emit
 from ..codegen.source import Source
 from ..errors import MissingDependency
@@ -60,7 +61,8 @@ def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False
 
 def build_here(tile: Kernel, target: Target, timing: Timing) -> Variant:
     """The same in this process."""
-    source, lowered = _text(tile, target, timing)
+    with collector.held_back():
+        source, lowered = _text(tile, target, timing)
     source = edited(source, target)
     binary, missing = None, None
     with timing.stage("build"):

@@ -5,6 +5,7 @@ It knows the compiler alone: no array library, no card and nothing of the user's
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ def main() -> None:
     # Whatever prints while compiling must not get between the frames.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    gc.freeze()  # what was imported lives as long as the process: no collection need look at it
     serve(sys.stdin.buffer, answers)
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..collector import held_back
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..ir.text import show
@@ -113,6 +114,7 @@ def read_all(fn: Any, outer: Mapping[str, Any] | None = None) -> tuple[Kernel, .
     return finish(run(fn, outer or {}, "lazy"))
 
 
+@held_back()
 def run(
     fn: Callable[..., Any],
     outer: Mapping[str, Any],

@@ -5,7 +5,6 @@ import __future__
 
 import ast
 import builtins
-import copy
 import sys
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType
@@ -61,7 +60,7 @@ def _missing(source: Source, fn: FunctionType, outer: Mapping[str, Any]) -> tupl
 
 
 def _compile(source: Source, code: CodeType, missing: tuple[str, ...]) -> tuple[CodeType, Stage]:
-    own = Source(source.file, source.lines, copy.deepcopy(source.node))
+    own = Source(source.file, source.lines, _copied(source.node))
     free = (*code.co_freevars, *missing)
     names = frozenset((*code.co_varnames, *code.co_cellvars, *free))
     rewriter = Rewriter(own, names)
@@ -83,6 +82,20 @@ def _compile(source: Source, code: CodeType, missing: tuple[str, ...]) -> tuple[
     compiled = compile(module, source.file, "exec", flags=flags, dont_inherit=True)
     inner = _inner(compiled, "outer", function.name)
     return inner.replace(co_name=code.co_name, co_qualname=code.co_qualname), Stage(rewriter.spans, stage)
+
+
+def _copied(node: Any) -> Any:
+    """A syntax tree of its own; several times faster than copy.deepcopy, which was a third of reading a kernel."""
+    kind: Any = type(node)
+    made = kind.__new__(kind)
+    values = vars(node).copy()
+    for name, value in values.items():
+        if isinstance(value, ast.AST):
+            values[name] = _copied(value)
+        elif type(value) is list:
+            values[name] = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
+    vars(made).update(values)
+    return made
 
 
 def _inner(code: CodeType, *path: str) -> CodeType:
