@@ -11,9 +11,10 @@ import tileworkbench.ir.instr as I
 import tileworkbench.language as T
 from tileworkbench.compat.intrinsics import get_swizzle_layout
 from tileworkbench.compat.layouts import Layout
+from tileworkbench.errors import TargetError
 from tileworkbench.ir.kernel import Kernel
 
-from .harness import NVIDIA, everywhere, instructions, integers
+from .harness import NVIDIA, everywhere, instructions, integers, lowered
 
 
 def chosen(kernel: Kernel) -> dict[str, str]:
@@ -267,3 +268,60 @@ def test_copies_at_a_place_that_a_variable_holds(moving: bool) -> None:
     truth = np.stack([a[row : row + 32, ::-1].astype(float) * 2 for row in rows])
     made = everywhere(kernel, [first, a], truth, ("sm_80", "sm_90a"))
     assert any("is not pipelined" in note for note in made["sm_80"].notes) == moving
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "step_rows", "step_columns"),
+    [(64, 256, 64, 64), (64, 128, 8, 128), (32, 128, 16, 64), (64, 64, 64, 32), (16, 96, 8, 32)],
+)
+def test_parts_of_a_tile_by_the_copy_engine(rows: int, columns: int, step_rows: int, step_columns: int) -> None:
+    down, across = rows // step_rows, columns // step_columns
+
+    @T.prim_func
+    def kernel(A: T.Tensor((rows, columns), "float16"), C: T.Tensor((rows, columns), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((rows, columns), "float16")
+            full = T.alloc_barrier(arrive_count=[128] * (down * across))
+            for i in T.unroll(down):
+                for j in T.unroll(across):
+                    T.tma_copy(
+                        A[i * step_rows : (i + 1) * step_rows, j * step_columns : (j + 1) * step_columns],
+                        a[i * step_rows : (i + 1) * step_rows, j * step_columns : (j + 1) * step_columns],
+                        barrier=full[i * across + j],
+                    )
+                    T.barrier_arrive(full[i * across + j])
+            for p in T.serial(down * across):
+                T.barrier_wait(full[p], 0)
+            for i, j in T.Parallel(rows, columns):
+                a[i, j] = a[i, j] * 2
+            T.fence_proxy_async()
+            T.sync_threads()
+            for j in T.unroll(across):
+                T.copy(a[0:rows, j * step_columns : (j + 1) * step_columns],
+                       C[0:rows, j * step_columns : (j + 1) * step_columns], prefer_instruction="tma")  # fmt: skip
+
+    a = integers(12, (rows, columns), "float16")
+    kernels = everywhere(kernel, [a], a * 2, ["sm_90a"])
+    assert len(instructions(kernels["sm_90a"], I.TmaLoad)) >= down * across
+    assert instructions(kernels["sm_90a"], I.TmaStore)
+
+
+@pytest.mark.parametrize(("first", "count", "word"), [(8, 16, "no boxes"), (0, 20, "16 B"), (4, 72, "no boxes")])
+def test_parts_that_no_box_writes_are_refused(first: int, count: int, word: str) -> None:
+    rows = count == 72
+
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 64), "float16"), C: T.Tensor((128, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((128, 64), "float16")
+            full = T.alloc_barrier(arrive_count=128)
+            if rows:
+                T.tma_copy(A[0:count, 0:32], a[first : first + count, 0:32], barrier=full)
+            else:
+                T.tma_copy(A[0:128, 0:count], a[0:128, first : first + count], barrier=full)
+            T.barrier_arrive(full)
+            T.barrier_wait(full, 0)
+            T.copy(a, C)
+
+    with pytest.raises(TargetError, match=word):
+        lowered(kernel, "sm_90a")

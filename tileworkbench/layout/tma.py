@@ -62,40 +62,49 @@ class TmaBoxes:
 
 
 @cache
-def tma_boxes(layout: SharedLayout, itemsize: int) -> TmaBoxes | str:
-    """The fewest equal boxes that fill `layout`, or the reason why TMA cannot write it."""
+def tma_boxes(
+    layout: SharedLayout, itemsize: int, corner: tuple[int, ...] | None = None, extents: tuple[int, ...] | None = None
+) -> TmaBoxes | str:
+    """The fewest equal boxes that fill `layout`, or its part of `extents` from `corner` on, or the reason why TMA
+    cannot write it. Origins count from the corner, starts from the layout's first byte."""
     span = swizzle_span(layout, itemsize)
     if span is None:
         return f"the shared layout ({layout.describe()}) is not one that TMA writes"
-    shape = layout.shape
+    shape, corner = extents or layout.shape, corner or (0,) * len(layout.shape)
     inner = span // itemsize if span else shape[-1]
+    if shape[-1] % inner or corner[-1] % inner:
+        return f"columns {corner[-1]} to {corner[-1] + shape[-1]} are no whole panels of {inner}"
     if inner > MAX_BOX:
         return f"rows of {inner} elements exceed the box limit of {MAX_BOX}"
     if inner * itemsize % 16:
         return f"rows of {inner * itemsize} bytes are not a multiple of 16"
-    box = _box(shape, inner, layout.size)
+    box = _box(shape, layout, inner, bool(span))
     if len(box) > 5:
         return f"rank {len(box)} exceeds 5"
     pattern = box_offsets(box, itemsize, span)
     boxes = []
     for origin in product(*(range(0, extent, step) for extent, step in zip(shape, box, strict=True))):
-        part = layout.table()[tuple(slice(o, o + b) for o, b in zip(origin, box, strict=True))] * itemsize
+        place = zip(origin, corner, box, strict=True)
+        part = layout.table()[tuple(slice(o + c, o + c + b) for o, c, b in place)] * itemsize
         start = int(part.flat[0])
         if not np.array_equal(part, start + pattern):
             return f"the box at {origin} is not contiguous in the shared layout"
+        if span and start % (8 * span):  # the engine exchanges chunks by address
+            return f"the box at {origin} does not start at a multiple of {8 * span} bytes"
         boxes.append(TmaBox(origin, box, start))
     return TmaBoxes(span, tuple(boxes))
 
 
-def _box(shape: tuple[int, ...], inner: int, size: int) -> tuple[int, ...]:
-    """Whole extents from the inside out while boxes stay dense, divisors of at most 256 where one is cut."""
+def _box(shape: tuple[int, ...], layout: SharedLayout, inner: int, panels: bool) -> tuple[int, ...]:
+    """Whole extents from the inside out while boxes stay dense, divisors of at most 256 where one is cut. The rows of
+    a panel always follow one another."""
     box = [inner]
-    dense = inner == shape[-1]
+    dense = inner == layout.shape[-1]
+    unpadded = layout.size == int(np.prod(layout.shape))
     for position in reversed(range(len(shape) - 1)):
         first = position == len(shape) - 2
-        unpadded = size == int(np.prod(shape))
-        allowed = shape[position] if first or (dense and unpadded) else 1
+        allowed = shape[position] if (first and (panels or dense)) or (dense and unpadded) else 1
         extent = max(d for d in range(1, min(allowed, MAX_BOX) + 1) if shape[position] % d == 0)
-        dense = dense and extent == shape[position]
+        dense = dense and extent == layout.shape[position]
         box.insert(0, extent)
     return tuple(box)

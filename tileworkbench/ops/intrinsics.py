@@ -280,9 +280,9 @@ def _named(e: Call, ctx: Context, mode: str) -> Stmt:
 def _grid(e: Call, ctx: Context) -> tuple[Stmt, ...]:
     """What this block has stored, by the copy engine too, is there when another block goes on."""
     _together(e, ctx, "role")
-    stored = (WaitGroup("bulk", 0, loc=e.loc),) if ctx.target.has("bulk_copy") else ()
-    fence = (Fence("proxy_async_all", "memory that other blocks touch", loc=e.loc),)
-    fence = fence if ctx.target.has("proxy_fence") else ()
+    stored: tuple[Stmt, ...] = (WaitGroup("bulk", 0, loc=e.loc),) if ctx.target.has("bulk_copy") else ()
+    made = Fence("proxy_async_all", "memory that other blocks touch", loc=e.loc)
+    fence: tuple[Stmt, ...] = (made,) if ctx.target.has("proxy_fence") else ()
     return (*stored, *fence, Sync("grid", reason="the kernel asks for it", loc=e.loc), *fence)
 
 

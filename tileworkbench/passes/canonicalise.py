@@ -74,17 +74,26 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
 
 
 def _unrolled(s: For) -> tuple[Stmt, ...] | None:
-    """The trips of a short loop whose index tells which element of a fragment a parallel loop means: registers are
-    found by constants. None for other loops."""
+    """The trips of a short loop whose index tells which element of a fragment a parallel loop means (registers are
+    found by constants), or which part of a shared tile an operation. None for other loops."""
     trips = constant_trips(s) if s.kind in ("serial", "unroll") else None
     if trips is None or not 1 <= trips <= MOST_TRIPS or any(isinstance(n, (Break, Continue)) for n in walk(s.body)):
         return None
     inside = (n for op in walk(s.body) if isinstance(op, Parallel) for n in walk(op.body))
     indices = (i for n in inside if isinstance(n, (Load, Store)) and n.buffer.space == "fragment" for i in n.indices)
-    if not any(mentions(i, (s.var,)) for i in indices):
+    if not any(mentions(i, (s.var,)) for i in (*indices, *_parts(s))):
         return None
     values = range(*(int(e.value) for e in (s.start, s.stop, s.step)))  # type: ignore[attr-defined]
     return tuple(x for trip, n in enumerate(values) for x in _trip(s, trip, n))
+
+
+def _parts(s: For) -> list[Expr]:
+    """Where the tile operations of a loop that the user unrolls find their parts of shared tiles: instructions take
+    them as constants."""
+    if s.kind != "unroll":
+        return []
+    regions = (c for op in walk(s.body) if isinstance(op, Op) for c in children(op) if isinstance(c, Region))
+    return [e for r in regions if r.buffer.space == "shared" for e in r.starts[-2:]]
 
 
 def _trip(s: For, trip: int, value: int) -> tuple[Stmt, ...]:

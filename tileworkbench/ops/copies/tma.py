@@ -36,7 +36,9 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     """A tensor copy in either direction between global and shared memory, or the reason why not."""
     load = op.src.buffer.space == "global"
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
-    reason = engine_refusal(op, target, "tma", "tensor copies") or _refusal(far, near, facts)
+    # A load that the compiler waits for fills a version of its tile.
+    parts = op.manual or not load
+    reason = engine_refusal(op, target, "tma", "tensor copies") or _refusal(far, near, facts, parts)
     if reason:
         return Refusal(NAME, reason)
     shape = tuple(extent(e) for e in near.extents)
@@ -54,14 +56,17 @@ def tma_impl(op: Copy, facts: Facts, target: Target) -> Impl | Refusal:
     )
 
 
-def _refusal(far: Region, near: Region, facts: Facts) -> str:
+def _refusal(far: Region, near: Region, facts: Facts, parts: bool = False) -> str:
+    """`parts`: a part of a tile may be moved."""
     item = far.buffer.dtype.bytes
     if far.buffer.dtype is not near.buffer.dtype:
         return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
     if far.buffer.rank > MAX_RANK:
         return f"`{far.buffer.name}` has rank {far.buffer.rank}, descriptors go to {MAX_RANK}"
-    if not _whole_slice(near):
+    if not parts and not _whole_slice(near):
         return f"only a part of `{near.buffer.name}` is moved"
+    if _corner(near) is None:
+        return f"the place in `{near.buffer.name}` is known only at run time"
     if not all(isinstance(extent(e), int) for e in far.extents):
         return "the box is not known while compiling"
     if tuple(extent(far.extents[d]) for d in walked(far)) != tuple(extent(near.extents[d]) for d in walked(near)):
@@ -76,12 +81,12 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
             pitch = extent(stride)
             shown = f"{pitch * item} B" if isinstance(pitch, int) else "known only at run time"
             return f"row pitch of `{far.buffer.name}` is {shown}, not surely a multiple of 16 B"
-    inner = extent(near.buffer.shape[-1]) * item
+    inner = extent(near.extents[-1]) * item
     if walked(far) and walked(far)[-1] != far.buffer.rank - 1:
         return "the last dimension of the tensor is not walked"
     if inner % 16:
         return f"rows of the tile are {inner} B, not a multiple of 16 B"
-    size = math.prod(extent(e) for e in near.extents) * item
+    size = math.prod(near.buffer.shape[_lead(near) :]) * item
     if size % 128:
         return f"`{near.buffer.name}` has {size} B, not a multiple of 128 B: a second version would not be aligned"
     if not _layouts(near, item):
@@ -89,47 +94,61 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
     return ""
 
 
+def _lead(near: Region) -> int:
+    """Leading dimensions of which one slice is moved, wherever it lies."""
+    at = next((d for d, e in enumerate(near.extents) if extent(e) != 1), len(near.extents) - 1)
+    return max(0, min(at, len(near.extents) - 2))
+
+
 def _whole_slice(near: Region) -> bool:
     """All of the tile, or one slice of its leading dimensions."""
-    at = next((d for d, e in enumerate(near.extents) if extent(e) != 1), len(near.extents) - 1)
-    at = max(0, min(at, len(near.extents) - 2))
+    at = _lead(near)
     extents = tuple(near.buffer.shape[:at]) + tuple(near.extents[at:])
     return is_whole(Region(near.buffer, (ZERO,) * at + near.starts[at:], extents))
 
 
+def _corner(near: Region) -> tuple[int, ...] | None:
+    """Where the moved part begins in its slice of the leading dimensions; None where only the run tells."""
+    at = _lead(near)
+    starts = tuple(extent(s) for s in near.starts[at:])
+    return (0,) * at + starts if all(isinstance(s, int) for s in starts) else None
+
+
 def _layouts(near: Region, item: int) -> tuple[SharedLayout, ...]:
     """Shared layouts of the tile that boxes can write, best first: the widest swizzle, then plain rows."""
-    whole, shape = tuple(extent(e) for e in near.buffer.shape), tuple(extent(e) for e in near.extents)
+    tile, shape = tuple(extent(e) for e in near.buffer.shape), tuple(extent(e) for e in near.extents)
     wanted: list[SharedLayout] = []
     if len(shape) >= 2 and shape[-2] > 1:
-        wanted += [SharedLayout.swizzled(whole, item, span) for span in (128, 64, 32) if shape[-1] * item % span == 0]
-    wanted.append(SharedLayout.row_major(whole))
-    return tuple(layout for layout in wanted if boxes(_part(layout, shape, item), item))
+        wanted += [SharedLayout.swizzled(tile, item, span) for span in (128, 64, 32) if tile[-1] * item % span == 0]
+    wanted.append(SharedLayout.row_major(tile))
+    return tuple(layout for layout in wanted if _boxes(layout, near, item))
 
 
-def _part(layout: SharedLayout, shape: tuple[int, ...], item: int) -> SharedLayout:
-    """The layout of one slice of the leading dimensions: the same kind, `shape` large."""
-    span = swizzle_span(layout, item)  # by table: a user's function may be the same layout
-    return SharedLayout.swizzled(shape, item, span) if span else SharedLayout.row_major(shape)
+def _boxes(layout: SharedLayout, near: Region, item: int) -> tuple[TmaBox, ...]:
+    """The boxes of the moved part."""
+    corner = _corner(near)
+    return boxes(layout, item, corner, tuple(extent(e) for e in near.extents)) if corner is not None else ()
 
 
 @cache
-def boxes(layout: SharedLayout, item: int) -> tuple[TmaBox, ...]:
-    """Equal boxes that together write the layout, each where the copy engine may write; none when there are none."""
-    found = tma_boxes(layout, item)
-    made = found.boxes if isinstance(found, TmaBoxes) else _pieces_of_a_row(layout, item)
+def boxes(layout: SharedLayout, item: int, corner: tuple[int, ...], shape: tuple[int, ...]) -> tuple[TmaBox, ...]:
+    """Equal boxes that together write this part of the layout, each where the copy engine may write; none when there
+    are none."""
+    found = tma_boxes(layout, item, corner, shape)
+    made = found.boxes if isinstance(found, TmaBoxes) else _pieces_of_a_row(layout, item, corner, shape)
     usable = len(made) <= MOST_BOXES and all(box.start % SHARED_ALIGNMENT == 0 for box in made)
     return made if usable else ()
 
 
-def _pieces_of_a_row(layout: SharedLayout, item: int) -> tuple[TmaBox, ...]:
+def _pieces_of_a_row(
+    layout: SharedLayout, item: int, corner: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[TmaBox, ...]:
     """A plain row longer than a box, in boxes of the greatest width."""
-    shape = layout.shape
     if math.prod(shape[:-1]) != 1 or shape[-1] % MAX_BOX or swizzle_span(layout, item) != 0:
         return ()
     lead = (0,) * (len(shape) - 1)
-    box = (*(1 for _ in lead), MAX_BOX)
-    return tuple(TmaBox((*lead, at), box, at * item) for at in range(0, shape[-1], MAX_BOX))
+    box, first = (*(1 for _ in lead), MAX_BOX), int(layout.table()[corner])
+    return tuple(TmaBox((*lead, at), box, (first + at) * item) for at in range(0, shape[-1], MAX_BOX))
 
 
 def _map(far: Region, box: tuple[int, ...], layout: SharedLayout, near: Region, ctx: Context) -> TmaMap:
@@ -162,11 +181,14 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     load = impl.detail["load"]
     far, near = (op.src, op.dst) if load else (op.dst, op.src)
     layout = ctx.layouts[near.buffer]
-    shape, item = tuple(extent(e) for e in near.extents), near.buffer.dtype.bytes
-    every = boxes(_part(layout, shape, item), item)
+    item = near.buffer.dtype.bytes
+    every = _boxes(layout, near, item)
+    if not every:
+        raise InternalError(f"no boxes of {near.extents} in `{near.buffer.name}`, {layout.describe()}", loc=op.loc)
     box = every[0].box
     recipe = _map(far, box, layout, near, ctx)
-    base = ctx.address(near.buffer, near.starts)
+    at = _lead(near)
+    base = ctx.address(near.buffer, (*near.starts[:at], *(ZERO for _ in near.starts[at:])))
     tile_dims = list(walked(near))
     made: list[Stmt] = []
     bar = ctx.bar
