@@ -175,7 +175,7 @@ CELLS = [
     ("threads 1.5", "with «T.Kernel(4, threads=1.5)» as bx:\n        pass", "shape", "threads is an int"),
     ("threads n", "with «T.Kernel(4, threads=n)» as bx:\n        pass", "shape", "known while compiling"),
     ("grid 4-D", "with «T.Kernel(1, 2, 3, 4)» as bx:\n        pass", "language", "1 to 3 dimensions"),
-    ("grid 0", "with «T.Kernel(0)» as bx:\n        pass", "shape", "extents are at least 1"),
+    ("grid -1", "with «T.Kernel(-1)» as bx:\n        pass", "shape", "extents are at least 0"),
     ("grid float", "with «T.Kernel(1.5)» as bx:\n        pass", "shape", "extents are integers"),
     ("names", "with «T.Kernel(2, 2)» as (a, b, c):\n        pass", "language", "has 2 grid dimensions, `as` names 3"),
     ("no kernel", "pass", "language", "has no `with T.Kernel(...)`"),

@@ -198,10 +198,34 @@ def test_a_grid_is_whole_clusters(driver: FakeDriver) -> None:
         add(driver, replace(ADD, cluster=(2, 1, 1)))(*abc(100, 192))
 
 
-def test_an_empty_grid_launches_nothing(driver: FakeDriver) -> None:
-    kernel = add(driver)
-    kernel(*abc(0, 200))
+def test_an_empty_grid_is_refused(driver: FakeDriver) -> None:
+    with pytest.raises(LaunchError, match="the grid has 0 blocks in y"):
+        add(driver)(*abc(0, 200))
     assert not driver.launches
+
+
+def test_none_stands_for_a_tensor_that_is_not_touched(driver: FakeDriver) -> None:
+    unused = replace(ADD.params[1], access="")
+    kernel = add(driver, replace(ADD, params=(ADD.params[0], unused, ADD.params[2])))
+    a, b, c = abc()
+    kernel(a, None, c)
+    kernel(a, None, c)
+    kernel(a, b, c)
+    addresses = [done.args[1] for done in driver.launches]
+    assert addresses[:2] == [0, 0] and addresses[2] != 0
+    with pytest.raises(LaunchError, match="A: an object of type NoneType is no array"):
+        kernel(None, b, c)
+
+
+def test_a_size_that_no_tensor_tells_is_zero(driver: FakeDriver) -> None:
+    source = replace(
+        ADD,
+        params=(TensorParam("A", "float32", ("M",), access=""), TensorParam("C", "float32", ("N",), access="w")),
+        args=(KernelArg("pointer", "A"), KernelArg("pointer", "C"), KernelArg("symbol", "M", "int32")),
+        grid=("N",),
+    )
+    add(driver, source)(None, OnDevice((3,)))
+    assert driver.launches[0].args[0::2] == [0, 0] and driver.launches[0].grid[0] == 3
 
 
 def test_torch_calls_of_a_known_signature_check_nothing_twice(

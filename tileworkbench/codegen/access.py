@@ -24,14 +24,14 @@ from ..ir.region import root
 
 
 def tensor_access(kernel: Kernel) -> dict[Buffer, str]:
-    """Tensor parameter → "r", "w" or "rw". One that is never touched counts as read."""
+    """Tensor parameter → "r", "w", "rw", or "" for one that is never touched."""
     maps = {m.name: m.tensor for m in kernel.maps}
     found: dict[Buffer, set[str]] = {t: set() for t in kernel.tensors}
     for n in walk(kernel.body):
         for buffer, mode in _touched(n, maps, kernel):
             if root(buffer) in found:
                 found[root(buffer)] |= set(mode)
-    return {t: "".join(m for m in "rw" if m in modes) or "r" for t, modes in found.items()}
+    return {t: "".join(m for m in "rw" if m in modes) for t, modes in found.items()}
 
 
 def _touched(n: Node, maps: dict[str, Buffer], kernel: Kernel) -> list[tuple[Buffer, str]]:

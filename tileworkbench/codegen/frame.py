@@ -87,7 +87,8 @@ def parameters(p: Printer) -> list[str]:
     """The C parameters, in the order of `arguments`."""
     restrict = " __restrict__" if p.kernel.attrs.get("restrict", True) else ""
     pointers = [
-        f"{'const ' if p.access[t] == 'r' else ''}{ctype(t.dtype)}*{restrict} {p.names[t]}" for t in p.kernel.tensors
+        f"{'const ' if 'w' not in p.access[t] else ''}{ctype(t.dtype)}*{restrict} {p.names[t]}"
+        for t in p.kernel.tensors
     ]
     scalars = [f"const {ctype(v.dtype)} {p.names[v]}" for v in (*p.kernel.symbols(), *p.kernel.scalars)]
     stream = [f"const unsigned {p.stream_parameter}"] if p.cooperative else []

@@ -23,7 +23,7 @@ class TensorParam:
     dtype: str
     shape: tuple[Host, ...]
     strides: tuple[Host, ...] | None = None
-    access: str = "r"  # "r", "w" or "rw"
+    access: str = "r"  # "r", "w", "rw", or "": never touched
     loc: Loc | None = None
     address: bool = False
 

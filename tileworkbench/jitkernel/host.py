@@ -30,7 +30,7 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         if param.name not in values:
             ready.append(None)
             missing.append(place)
-        elif isinstance(param, Var):
+        elif isinstance(param, Var) or (values[param.name] is None and place not in kernel.outputs):
             ready.append(values[param.name])
         else:
             view, owner = as_numpy(param, values[param.name])

@@ -98,7 +98,7 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         raise fault(
             f"T.Kernel with {len(blocks)} grid dimensions", "a grid has 1 to 3 dimensions", "T.Kernel(nx, ny, nz)"
         )
-    return as_shape(blocks, "T.Kernel")
+    return as_shape(blocks, "T.Kernel", 0)
 
 
 def _threads(threads: Any) -> tuple[int, ...]:

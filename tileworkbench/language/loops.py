@@ -60,7 +60,8 @@ class Loop:
         made = For(var, as_index(start), as_index(stop), as_index(step), tuple(frame.body), kind, self.hints, loc=loc)
         if kind == "unroll":
             check_unrolled(made)
-        builder.emit(made)
+        if constant_trips(made) != 0:
+            builder.emit(made)
 
     def _parallel(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
         inner = builder.within("parallel") is not None
@@ -118,12 +119,19 @@ def as_index(value: Any) -> Expr:
     return as_expr(value)
 
 
-def check_unrolled(loop: For) -> None:
-    """An unrolled loop may not become more statements than the option allows."""
+def constant_trips(loop: For) -> int | None:
+    """How often a loop runs; None when that is known only at run time."""
     bounds = (loop.start, loop.stop, loop.step)
     if not all(isinstance(b, Const) for b in bounds):
+        return None
+    return len(range(*(int(b.value) for b in bounds)))  # type: ignore[attr-defined]
+
+
+def check_unrolled(loop: For) -> None:
+    """An unrolled loop may not become more statements than the option allows."""
+    trips = constant_trips(loop)
+    if trips is None:
         return
-    trips = len(range(*(int(b.value) for b in bounds)))  # type: ignore[attr-defined]
     size = sum(isinstance(n, Stmt) for n in walk(loop.body))
     if trips * size > options.unroll_limit:
         raise fault(

@@ -58,16 +58,16 @@ class TensorFactory:
         if data is not None:
             return view(data, shape, dtype) if isinstance(data, Buffer) else make_tensor(data, shape, dtype)
         space = self.space if scope is None else scope_space(scope)
-        return TensorType(as_shape(shape, f"T.{self.__name__}"), as_dtype(dtype), space=space)
+        return TensorType(as_shape(shape, f"T.{self.__name__}", 0), as_dtype(dtype), space=space)
 
     def __getitem__(self, key: Any) -> TensorType:
         if not isinstance(key, tuple):
-            return TensorType(as_shape(key, f"T.{self.__name__}"), FLOAT32, space=self.space)
+            return TensorType(as_shape(key, f"T.{self.__name__}", 0), FLOAT32, space=self.space)
         *shape, last = key
         if isinstance(last, int | Expr):  # T.Tensor[M, N]: no dtype
-            return TensorType(as_shape(key, f"T.{self.__name__}"), FLOAT32, space=self.space)
+            return TensorType(as_shape(key, f"T.{self.__name__}", 0), FLOAT32, space=self.space)
         entries = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else tuple(shape)
-        return TensorType(as_shape(entries, f"T.{self.__name__}"), as_dtype(last), space=self.space)
+        return TensorType(as_shape(entries, f"T.{self.__name__}", 0), as_dtype(last), space=self.space)
 
     def __repr__(self) -> str:
         return f"T.{self.__name__}"
@@ -79,7 +79,7 @@ class StridedFactory:
     __name__ = "StridedTensor"
 
     def __call__(self, shape: Any, strides: Any, dtype: Any = "float32") -> TensorType:
-        made, steps = as_shape(shape, "T.StridedTensor"), as_shape(strides, "T.StridedTensor")
+        made, steps = as_shape(shape, "T.StridedTensor", 0), as_shape(strides, "T.StridedTensor", 0)
         if len(made) != len(steps):
             raise ShapeError(
                 f"T.StridedTensor with {len(made)} extents and {len(steps)} strides",
@@ -121,13 +121,13 @@ def scope_space(scope: str) -> str:
     return _SPACES[scope]
 
 
-def as_shape(shape: Any, what: str) -> tuple[Any, ...]:
-    """A shape as a tuple of ints ≥ 1 and expressions; a bare int or expression is one dimension."""
+def as_shape(shape: Any, what: str, least: int = 1) -> tuple[Any, ...]:
+    """A shape as a tuple of ints ≥ `least` and expressions; a bare int or expression is one dimension."""
     entries = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
-    return tuple(_extent(e, what) for e in entries)
+    return tuple(_extent(e, what, least) for e in entries)
 
 
-def _extent(entry: Any, what: str) -> Any:
+def _extent(entry: Any, what: str, least: int) -> Any:
     if isinstance(entry, Expr):
         value = getattr(entry, "value", entry)
         if isinstance(value, Expr):
@@ -143,11 +143,11 @@ def _extent(entry: Any, what: str) -> Any:
         raise ShapeError(
             f"{what}: an extent is {shown(entry)}", rule="extents are integers or symbols (T.dynamic)", fix="use `//`"
         )
-    if entry.__index__() < 1:
+    if entry.__index__() < least:
         raise ShapeError(
             f"{what}: an extent is {entry}",
-            rule="extents are at least 1",
-            fix="give each dimension a size of 1 or more",
+            rule=f"extents are at least {least}",
+            fix=f"give each dimension a size of {least} or more",
         )
     return entry.__index__()
 
@@ -194,7 +194,7 @@ def empty(*shape: Any, dtype: Any = "float32") -> Buffer:
     if len(shape) == 1 and isinstance(shape[0], list | tuple):
         shape = tuple(shape[0])
     builder = require("T.empty")
-    made = Buffer(builder.take_hint("out"), as_shape(shape, "T.empty"), as_dtype(dtype), loc=builder.here)
+    made = Buffer(builder.take_hint("out"), as_shape(shape, "T.empty", 0), as_dtype(dtype), loc=builder.here)
     builder.empties.append(made)
     return made
 

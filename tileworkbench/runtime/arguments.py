@@ -16,9 +16,10 @@ Param = TensorParam | ScalarParam
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of one call by parameter name; `missing` are the places of outputs to allocate."""
+    """Arguments of one call by parameter name; `missing` are the places of outputs to allocate. An array is None where
+    None was given for a tensor that the kernel does not touch."""
 
-    arrays: dict[str, Array]
+    arrays: dict[str, Any]
     scalars: dict[str, Any]
     missing: tuple[int, ...]
 
@@ -57,12 +58,14 @@ def _fill_defaults(params: Sequence[Param], values: dict[str, Any]) -> None:
 
 
 def _sorted(params: Sequence[Param], values: Mapping[str, Any], missing: tuple[int, ...]) -> Call:
-    found: dict[str, Array] = {}
+    found: dict[str, Any] = {}
     given = [param for param in params if param.name in values]
     scalars = {param.name: values[param.name] for param in given if isinstance(param, ScalarParam)}
     for param in given:
         if isinstance(param, TensorParam):
-            found[param.name] = _read(param, values[param.name], scalars)
+            found[param.name] = (
+                None if values[param.name] is None and not param.access else _read(param, values[param.name], scalars)
+            )
     return Call(found, scalars, missing)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..codegen.source import ScalarParam, Source, TensorParam
 from ..errors import LaunchError, OptionError
-from . import arguments, arrays, bind, quick, staging
+from . import absent, arguments, arrays, bind, quick, staging
 from . import driver as cuda_driver
 from . import plan as plans
 from .arguments import Call
@@ -121,9 +121,10 @@ class Launcher:
     # The path of a signature's first call, and of arrays that are not torch's.
 
     def _call_checked(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        call = arguments.match(self._params, self._outputs, args, named)
+        call = absent.filled(self.source, arguments.match(self._params, self._outputs, args, named))
         for name, array in call.arrays.items():
-            bind.check_array(self._tensors[name], array)
+            if array.library != absent.ABSENT:
+                bind.check_array(self._tensors[name], array)
         driver = self._the_driver()
         device = self._device(call)
         stream = quick.stream(call.arrays.values(), device)

@@ -49,7 +49,7 @@ def require_resident(source: Source, grid: tuple[int, ...], most: int) -> None:
 
 
 class _Nothing:
-    """The launch of an empty grid."""
+    """What a plan launches before it is prepared."""
 
     def call(self) -> int:
         return 0
@@ -104,16 +104,12 @@ class Plan:
     def set_pointers(self, pointers: tuple[int, ...]) -> None:
         """Writes the tensors' addresses and the descriptors that follow from them."""
         self._pack(self._slots, 0, *pointers)
-        if self._map_slots and not self.empty:
+        if self._map_slots:
             for i, (argument, place, shape) in enumerate(self._map_slots):
                 found = self._maps.get(shape, pointers[place])
                 self._held[i] = found  # the launch reads it by address
                 self._table[argument] = found.address
         self.pointers = pointers
-
-    @property
-    def empty(self) -> bool:
-        return isinstance(self.launch, _Nothing)
 
     def set_stream(self, stream: int) -> None:
         if stream != self._stream:
@@ -123,15 +119,12 @@ class Plan:
                 self._slots[self._stream_slot] = stream_number(stream)
 
     def prepare(self, driver: Driver, source: Source, function: int, grid: tuple[int, ...]) -> None:
-        if 0 not in grid:
-            cluster = (*source.cluster, 1, 1)[:3]
-            if source.cooperative:
-                require_resident(
-                    source, grid, driver.resident(self.device, function, source.threads, source.shared_bytes)
-                )
-            self.launch = driver.prepare(
-                function, grid, source.threads, source.shared_bytes, cluster, self._table, source.cooperative
-            )
+        cluster = (*source.cluster, 1, 1)[:3]
+        if source.cooperative:
+            require_resident(source, grid, driver.resident(self.device, function, source.threads, source.shared_bytes))
+        self.launch = driver.prepare(
+            function, grid, source.threads, source.shared_bytes, cluster, self._table, source.cooperative
+        )
 
     def _lay_out(self, source: Source, values: Mapping[str, int]) -> None:
         tensors = tensor_params(source.params)
@@ -170,12 +163,14 @@ def grid_of(source: Source, values: Mapping[str, int]) -> tuple[int, int, int]:
     numbers = [hostexpr.evaluate(expr, values) for expr in source.grid]
     x, y, z = (*numbers, 1, 1, 1)[:3]
     for axis, number, most in zip("xyz", (x, y, z), LARGEST_GRID, strict=True):
-        if not 0 <= number <= most:
+        if not 1 <= number <= most:
             formula = hostexpr.text(source.grid["xyz".index(axis)])
             raise LaunchError(
                 f"the grid has {number} blocks in {axis} ({formula})",
-                rule=f"a grid has 0 to {most} there",
-                fix="use larger tiles, or another dimension of the grid",
+                rule=f"a grid has 1 to {most} there",
+                fix="use larger tiles, or another dimension of the grid"
+                if number > 0
+                else "call it when there is work",
             )
     for axis, number, extent in zip("xyz", (x, y, z), (*source.cluster, 1, 1), strict=False):
         if number % extent:

@@ -8,6 +8,7 @@ from typing import Any
 from ..codegen.source import Source
 from . import arrays, bind, hostexpr
 from . import plan as plans
+from .absent import ABSENT
 from .arguments import Call
 from .arrays import Array
 from .driver import Driver
@@ -49,7 +50,7 @@ class _Solved:
     """Symbols of one variant, with stand-ins for the outputs that will be allocated."""
 
     def __init__(self, source: Source, call: Call, there: Mapping[str, Array], device: int) -> None:
-        self.library = next((array.library for array in there.values()), None) or arrays.library_in_use()
+        self.library = next((a.library for a in there.values() if a.library != ABSENT), None) or arrays.library_in_use()
         self.binding = bind.bind_shapes(source, there, call.scalars)
         self.outputs: tuple[Output, ...] = plans.output_specs(source, call.missing, self.binding)
         made = {o.place: self._stand_in(o, device) for o in self.outputs}

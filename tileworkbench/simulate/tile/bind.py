@@ -12,6 +12,7 @@ from ...errors import LaunchError
 from ...ir.dtype import BOOL
 from ...ir.expr import Buffer, Const, Expr, Var
 from ...ir.kernel import Kernel
+from ...ir.node import walk
 from .rounding import is_narrow, widen
 from .storage import Slot
 
@@ -43,6 +44,9 @@ def bind(kernel: Kernel, args: Sequence[Any], written: set[Buffer], solve: Any) 
         if isinstance(param, Buffer) and given[at] is not None:
             _symbols(param, given[at], bound.values)
     for at, param in enumerate(kernel.params):
+        if isinstance(param, Buffer) and given[at] is None and _is_untouched(kernel, at):
+            given[at] = _absent(param, bound.values, solve)
+    for at, param in enumerate(kernel.params):
         if isinstance(param, Buffer):
             _tensor(kernel, at, param, given[at], bound, param in written, solve)
     _widen(bound, written)
@@ -66,6 +70,22 @@ def _positions(kernel: Kernel, args: Sequence[Any]) -> list[Any]:
         fix="pass one argument a parameter, in order",
         loc=kernel.loc,
     )
+
+
+def _is_untouched(kernel: Kernel, at: int) -> bool:
+    """Whether None may be given for a tensor: it is no output, and no statement names it."""
+    return at not in {o % len(kernel.params) for o in kernel.outputs} and not any(
+        n is kernel.params[at] for n in walk(kernel.body)
+    )
+
+
+def _absent(param: Buffer, values: dict[Var, Any], solve: Any) -> np.ndarray:
+    """An array for a tensor given as None; a size that no other argument tells is 0."""
+    for entry in (e for e in (*param.shape, *(param.strides or ())) if isinstance(e, Expr)):
+        for symbol in (n for n in walk(entry) if isinstance(n, Var)):
+            values.setdefault(symbol, 0)
+    return np.zeros([s if isinstance(s, int) else _extent(param, s, values, solve) for s in param.shape],
+                    param.dtype.numpy)  # fmt: skip
 
 
 def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:

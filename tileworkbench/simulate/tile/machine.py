@@ -59,11 +59,11 @@ def run(
             if buffer in bound.slots:
                 bound.slots[buffer].outside = value.value
         grid = tuple(_number(program, g, bound.values) for g in reversed(kernel.grid))
-        if any(n < 0 for n in grid):
+        if any(n < 1 for n in grid):
             raise LaunchError(
                 f"the grid is {tuple(reversed(grid))}",
-                rule="extents are not negative",
-                fix="check the sizes that the grid is computed from",
+                rule="a grid has at least one block",
+                fix="call it when there is work",
                 loc=kernel.loc,
             )
         events: list[Any] | None = [] if collect else None
