@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
 from ..errors import LanguageError
-from ..ir.arith import Facts
+from ..ir.arith import Facts, substitute
 from ..ir.effects import accesses
-from ..ir.expr import Buffer, Load, Var
+from ..ir.expr import Buffer, Const, Expr, Load, Var, as_expr, compare, const, logical
 from ..ir.node import node, walk
 from ..ir.op import Access, Choice, Impl, Op
-from ..ir.stmt import Stmt, Store
+from ..ir.stmt import ZERO, For, If, Stmt, Store
 from ..target import Target
 from .context import Context
 from .elementwise import emit_parallel
 from .hints import check_width
 from .loops import choose, infer, misfits_of
 from .nest import Nest
+
+
+STEP = 256  # elements of a loop's tile where its extents are known only at run time
+
+
+def known(extent: Any) -> Any:
+    """A constant extent as an int."""
+    return int(extent.value) if isinstance(extent, Const) else extent
 
 
 @node
@@ -65,6 +74,26 @@ class Parallel(Op):
 
     def nest(self) -> Nest:
         return Nest.of(self.vars, self.extents, self.body)
+
+    def canonical(self) -> tuple[Stmt, ...]:
+        """Extents known only at run time are walked in steps of a constant tile, whose rest is guarded."""
+        late = [d for d, e in enumerate(self.extents) if not isinstance(known(e), int)]
+        if not late or self.hint("loop_layout") is not None:
+            return (self,)
+        tile = [known(e) for e in self.extents]
+        for d in late:
+            tile[d] = 1
+        tile[late[-1]] = max(1, STEP // math.prod(tile))
+        firsts = {d: Var(f"{self.vars[d].name}_first", self.vars[d].dtype) for d in late}
+        places = {self.vars[d]: self.vars[d] + firsts[d] for d in late}
+        guard: Expr = const(True)
+        for d in late:
+            guard = logical("land", guard, compare("lt", places[self.vars[d]], self.extents[d]))
+        inside = (If(guard, substitute(self.body, places), loc=self.loc),)
+        made: Stmt = Parallel(self.vars, tuple(tile), inside, self.hints, loc=self.loc)
+        for d in reversed(late):
+            made = For(firsts[d], ZERO, as_expr(self.extents[d]), const(tile[d]), (made,), loc=self.loc)
+        return (made,)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         return Choice((Impl("loop", "alu"),))
