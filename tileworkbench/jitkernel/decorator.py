@@ -292,10 +292,9 @@ def style_of(fn: Callable[..., Any]) -> str:
     launches = [item.context_expr for n in inside if isinstance(n, ast.With) for item in n.items]
     if any(_tail(call) in LAUNCHES for call in launches):
         return "eager"
-    takes = [a for a in (*node.args.args, *node.args.kwonlyargs) if a.annotation is not None]
-    declared = [n for n in inside if isinstance(n, ast.AnnAssign) and n.value is None]
-    typed = any(_tail(a.annotation) in TENSORS for a in (*takes, *declared) if a.annotation is not None)
-    return "eager" if typed else "lazy"
+    types = [a.annotation for a in (*node.args.args, *node.args.kwonlyargs) if a.annotation is not None]
+    types += [n.annotation for n in inside if isinstance(n, ast.AnnAssign) and n.value is None]
+    return "eager" if any(_tail(t) in TENSORS for t in types) else "lazy"
 
 
 def _tail(node: ast.expr) -> str:

@@ -21,7 +21,6 @@ from .hints import check_width
 from .loops import choose, infer, misfits_of
 from .nest import Nest
 
-
 STEP = 256  # elements of a loop's tile where its extents are known only at run time
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dtype import DType
+from ...ir.dtype import INT32, DType
 from ...ir.expr import Buffer, Expr
 from ...ir.stmt import Region
 from . import rounding
@@ -18,7 +18,7 @@ from .affine import Affine, axis_values
 from .arithmetic import as_array
 from .atomic import update
 from .rings import Barrier
-from .state import State
+from .state import State, both
 from .storage import own
 from .taint import never_written, refuse, undefined_of
 from .write import release_private, replace, store
@@ -213,7 +213,8 @@ class Env:
     def parallel(self, op: Any) -> None:
         """Runs the body of a T.Parallel for all iterations at once."""
         st = self.st
-        extents = tuple(self.st.number(e) for e in op.extents)
+        limits = [self._limit(e) for e in op.extents]
+        extents = tuple(max(0, int(np.max(n))) for n in limits)
         if 0 in extents:
             return
         body = self.program.parallel_body(op)
@@ -221,11 +222,19 @@ class Env:
         with st.opened(extents):
             rank = st.rank
             for at, (var, size) in enumerate(zip(op.vars, extents, strict=True)):
-                st.vars[var] = axis_values(rank - len(extents) + at, size, rank)
+                index = st.vars[var] = axis_values(rank - len(extents) + at, size, rank)
+                limit = limits[at]
+                if isinstance(limit, np.ndarray):  # it differs between blocks
+                    st.mask = both(st.mask, as_array(index, INT32) < limit.reshape(limit.shape + (1,) * len(extents)))
             for _ in body(st):
                 pass
         spread, st.spread = st.spread, spread
         release_private(st, spread)
+
+    def _limit(self, extent: Any) -> Any:
+        """An extent as an int, or as an array over the machine's axes."""
+        value = extent if isinstance(extent, int) else as_array(self.program.expression(extent, 0)(self.st), INT32)
+        return value if isinstance(value, np.ndarray) and value.size > 1 else int(np.asarray(value).reshape(-1)[0])
 
     def thread_index(self) -> Affine:
         """0 … threads − 1 along the thread axis."""
