@@ -7,6 +7,7 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,8 +36,9 @@ def compiler() -> str:
     return found
 
 
-def run(kernel: Kernel, folder: Path, *arrays: np.ndarray, blocks: int = 1) -> None:
-    """Runs every thread of every block on `arrays`, one a parameter, written in place."""
+def run(kernel: Kernel, folder: Path, *arrays: Any, blocks: int = 1) -> None:
+    """Runs every thread of every block on `arrays`, one a parameter of the text, written in place; numbers as ctypes
+    has them."""
     source = emit(kernel, Target.of("gfx942"))
     library_file = f"kernel{len(list(folder.iterdir()))}.so"  # a loaded library of the same name would be taken again
     (folder / "kernel.cpp").write_text(_HEAD + source.text, encoding="utf-8")
@@ -46,7 +48,7 @@ def run(kernel: Kernel, folder: Path, *arrays: np.ndarray, blocks: int = 1) -> N
     assert done.returncode == 0, done.stderr
     library = ctypes.CDLL(str(folder / library_file))
     entry = getattr(library, source.entry)
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
+    pointers = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else a for a in arrays]
     for block in range(blocks):
         for tid in range(kernel.threads):
             library.host_place(tid, block)
