@@ -3,6 +3,7 @@
     python -m tests.conformance.run --checkout PATH                    the listed example scripts
     python -m tests.conformance.run --checkout PATH --only core        those of one set, or paths that contain a word
     python -m tests.conformance.run --checkout PATH --tests language   test files of testing/python/language
+    python -m tests.conformance.run --checkout PATH --tests issue --textless    without what they assert on source text
     python -m tests.conformance.run --checkout PATH --plain            the same scripts on the installed TileLang
 
 One JSON line a script (or test) goes to --out, a summary to standard output. A script counts when its own check passes:
@@ -24,6 +25,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from .textless import copy
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("examples.list")
@@ -198,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--checkout", type=Path, default=os.environ.get("TILELANG_CHECKOUT"), help="TileLang's sources")
     parser.add_argument("--only", nargs="*", default=[], help="sets, or parts of paths")
     parser.add_argument("--tests", nargs="*", help="folders or files below testing/python")
+    parser.add_argument("--textless", action="store_true", help="tests without assertions on generated source text")
     parser.add_argument("--list", type=Path, default=LIST, help="lines of: set path")
     parser.add_argument("--limit", type=float, default=200.0, help="seconds a process")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; 1 where times matter")
@@ -211,14 +215,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     checkout = Path(given.checkout).resolve()
     records = given.out.with_suffix(".tests.jsonl").resolve()
-    jobs = listed(checkout, given.only, given.list) if given.tests is None else test_files(checkout, given.tests)
     outcomes = []
 
     def act(job: Job) -> Outcome:
         return run(job, given.limit, given.plain, records, job.group in given.timed)
 
     records.unlink(missing_ok=True)
-    with given.out.open("w", encoding="utf-8") as out:
+    with given.out.open("w", encoding="utf-8") as out, tempfile.TemporaryDirectory() as place:
+        if given.textless and given.tests is not None:
+            checkout = copy(checkout, given.tests, Path(place))
+        jobs = listed(checkout, given.only, given.list) if given.tests is None else test_files(checkout, given.tests)
         for outcome in all_run(jobs, given.alone, given.jobs, act):
             outcomes.append(outcome)
             out.write(json.dumps(asdict(outcome)) + "\n")
