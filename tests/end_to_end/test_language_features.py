@@ -461,3 +461,24 @@ def test_a_long_walk_along_k_from_shared_tiles():
     a, b = integers(25, (32, 320), "float16", 3), integers(26, (64, 320), "float16", 3)
     kernels = everywhere(kernel, [a, b], a.astype(np.int64) @ b.astype(np.int64).T)
     assert all("for kc in" in show(k) for k in kernels.values())
+
+
+@pytest.mark.parametrize("clear", [True, False])
+@pytest.mark.parametrize("propagate", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_nan_in_the_largest_absolute_value(dim, propagate, clear):
+    @T.prim_func
+    def kernel(A: T.Tensor((16, 64), "float16"), B: T.Tensor((64 if dim == 0 else 16,), "float16")):
+        with T.Kernel(1, threads=64):
+            a = T.alloc_fragment((16, 64), "float16")
+            b = T.alloc_fragment((64 if dim == 0 else 16,), "float16")
+            T.copy(A, a)
+            T.fill(b, 12)
+            T.reduce_absmax(a, b, dim=dim, clear=clear, nan_propagate=propagate)
+            T.copy(b, B)
+
+    a = integers(4, (16, 64), "float16", 20)
+    a[3, 5] = a[9, 60] = np.nan
+    each = np.maximum if propagate else np.fmax
+    want = each.reduce(np.abs(a), dim)
+    everywhere(kernel, [a], want if clear else each(want, np.float16(12)))

@@ -106,6 +106,27 @@ def test_a_reshaped_swizzled_tile_in_one_run():
     everywhere(kernel, [a], a.reshape(-1))
 
 
+@pytest.mark.parametrize("kind", ["absmax", "sum"])
+@pytest.mark.parametrize(("shape", "seen", "threads"), [((2, 384), (2, 3, 128), 128), ((4, 90), (12, 30), 64)])
+def test_a_fragment_reduced_in_groups_that_no_thread_holds_evenly(shape, seen, threads, kind):
+    reduce = T.reduce_absmax if kind == "absmax" else T.reduce_sum
+
+    @T.prim_func
+    def kernel(A: T.Tensor(shape, "int64"), B: T.Tensor(seen[:-1], "int64"), C: T.Tensor(shape, "int64")):
+        with T.Kernel(1, threads=threads):
+            held = T.alloc_fragment(shape, "int64")
+            groups = T.reshape(held, list(seen))
+            found = T.alloc_fragment(seen[:-1], "int64")
+            T.copy(A, held)
+            reduce(groups, found, dim=len(seen) - 1)
+            T.copy(found, B)
+            T.copy(held, C)
+
+    a = np.random.default_rng(1).integers(-100, 100, shape)
+    rows = a.reshape(seen)
+    everywhere(kernel, [a], [np.abs(rows).max(-1) if kind == "absmax" else rows.sum(-1), a])
+
+
 def test_fragments_keep_their_dtype():
     @T.prim_func
     def kernel(A: T.Tensor((32, 32), "float32"), B: T.Tensor((32, 64), "int16")):

@@ -9,6 +9,7 @@ from tileworkbench.layout import (
     Fragment,
     SharedLayout,
     loop_layout,
+    padded_loop,
     reshape_fragment,
     reshape_shared,
     wgmma_accumulator,
@@ -24,7 +25,25 @@ def test_fragment_views_hold_the_same_elements(shape):
     np.testing.assert_array_equal(np.ravel_multi_index(tuple(new), shape), np.ravel_multi_index(tuple(old), (64, 64)))
 
 
-def test_a_mode_across_the_new_dimension_becomes_a_table():
+@pytest.mark.parametrize(("old", "shape", "threads", "vector"), [
+    ((2, 384), (2, 3, 128), 128, 2), ((12, 20), (240,), 32, 4), ((6, 8), (4, 12), 16, 1), ((5, 6), (3, 10), 32, 1),
+])  # fmt: skip
+def test_views_across_dimensions_answer_in_closed_form(old, shape, threads, vector):
+    for base in (loop_layout(old, threads, vector), padded_loop(old, threads, vector)):
+        view = reshape_fragment(base, shape)
+        for t in range(threads):
+            for r in range(base.registers):
+                digits = base.register_digits(r)
+                if all(base.guards(t, digits)):
+                    place = np.ravel_multi_index(tuple(int(c) for c in base.coordinate(t, digits)), old)
+                    assert all(view.guards(t, view.register_digits(r)))
+                    assert np.ravel_multi_index(tuple(int(c) for c in view.coordinate(t, digits)), shape) == place
+                    assert base.owner(*np.unravel_index(place, old)) == view.owner(*np.unravel_index(place, shape))
+        np.testing.assert_array_equal(view.valid(), base.valid())
+        assert reshape_fragment(view, old) == base
+
+
+def test_a_mode_across_the_new_dimension():
     base = loop_layout((6, 8), 16, 1)
     view = reshape_fragment(base, (4, 12))
     for i in range(48):

@@ -174,7 +174,6 @@ def _reduction(kind: str, text: str) -> Callable[..., None]:
 
 
 reduce_sum = _reduction("sum", "The sum")
-reduce_absmax = _reduction("absmax", "The largest absolute value")
 reduce_bitand = _reduction("bitand", "The bitwise and")
 reduce_bitor = _reduction("bitor", "The bitwise or")
 reduce_bitxor = _reduction("bitxor", "The bitwise exclusive or")
@@ -183,6 +182,13 @@ reduce_bitxor = _reduction("bitxor", "The bitwise exclusive or")
 def reduce_abssum(buffer: Any, out: Any, dim: int = -1, batch: int = 1) -> None:
     """The sum of absolute values along `dim`; always starts from 0."""
     reduce(buffer, out, "abssum", dim, True, batch)
+
+
+def reduce_absmax(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
+) -> None:
+    """The largest absolute value along `dim`; NaN is ignored unless nan_propagate."""
+    reduce(buffer, out, "absmax", dim, clear, batch, nan_propagate)
 
 
 def reduce_max(

@@ -4,19 +4,22 @@ row-major place lies."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from tileworkbench.errors import LayoutError
-from tileworkbench.layout.distribution import Distribution, row_major_coords, row_major_index
+from tileworkbench.layout.distribution import BoolArray, Distribution, row_major_coords, row_major_index
 from tileworkbench.layout.fragment import Fragment, Mode
-from tileworkbench.layout.function_fragment import fragment_from_function
+from tileworkbench.layout.function_fragment import fit_modes
+from tileworkbench.layout.parallel import LinearLoop
 from tileworkbench.layout.shared import SharedLayout, StridedLayout
 
 
 def reshape_fragment(layout: Distribution, shape: Sequence[int]) -> Distribution:
     """The fragment seen with another shape of equally many elements; in mode form where one exists."""
+    if isinstance(layout, ReshapedFragment):
+        return reshape_fragment(layout.seen, shape)
     shape = tuple(int(n) for n in shape)
     if shape == layout.shape:
         return layout
@@ -26,20 +29,70 @@ def reshape_fragment(layout: Distribution, shape: Sequence[int]) -> Distribution
         modes = _split(layout, shape)
         if modes is not None:
             return replace(layout, shape=shape, modes=modes)
-    if layout.base:
-        raise LayoutError(f"{layout.describe()} seen as {shape}", rule="a view needs whole modes")
-    old = layout.shape
+    if isinstance(layout, LinearLoop):
+        return replace(layout, shape=shape)
+    made = ReshapedFragment(layout, shape)
+    return (fit_modes(made) or made) if not layout.base else made
 
-    def at(coords: tuple[Any, ...]) -> tuple[Any, ...]:
-        return row_major_coords(row_major_index(coords, shape), old)
 
-    copies = layout.replication
-    if copies > 1:
-        return fragment_from_function(
-            shape, lambda *c: layout.replica_threads(*at(c[:-1]))[int(c[-1].flat[0])],
-            lambda *c: layout.owner(*at(c))[1], copies,
-        )  # fmt: skip
-    return fragment_from_function(shape, lambda *c: layout.owner(*at(c))[0], lambda *c: layout.owner(*at(c))[1])
+@dataclass(frozen=True)
+class ReshapedFragment(Distribution):
+    """`seen`'s elements under another shape: same threads and registers, coordinates by the row-major number."""
+
+    seen: Distribution
+    shape: tuple[int, ...]
+
+    @property
+    def base(self) -> int:  # type: ignore[override]
+        return self.seen.base
+
+    @property
+    def closed_form(self) -> bool:  # type: ignore[override]
+        return self.seen.closed_form
+
+    @property
+    def threads(self) -> int:
+        return self.seen.threads
+
+    @property
+    def replication(self) -> int:
+        return self.seen.replication
+
+    @property
+    def reg_extents(self) -> tuple[int, ...]:
+        return self.seen.reg_extents
+
+    def register(self, reg_indices: Sequence[Any]) -> Any:
+        return self.seen.register(reg_indices)
+
+    def register_digits(self, register: Any) -> tuple[Any, ...]:
+        return self.seen.register_digits(register)
+
+    def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
+        at = self.seen.coordinate(thread, reg_indices)
+        return row_major_coords(row_major_index(at, self.seen.shape), self.shape)
+
+    def _back(self, coords: Sequence[Any]) -> tuple[Any, ...]:
+        return row_major_coords(row_major_index(coords, self.shape), self.seen.shape)
+
+    def owner(self, *coords: Any) -> tuple[Any, Any]:
+        return self.seen.owner(*self._back(coords))
+
+    def replica_threads(self, *coords: Any) -> list[Any]:
+        return self.seen.replica_threads(*self._back(coords))
+
+    def replica(self, thread: Any) -> Any:
+        return self.seen.replica(thread)
+
+    def valid(self) -> BoolArray:
+        return self.seen.valid()
+
+    @property
+    def guard_dims(self) -> tuple[int, ...]:
+        return tuple(range(self.rank)) if self.seen.guarded else ()
+
+    def guards(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
+        return self.seen.guards(thread, reg_indices)
 
 
 def _split(layout: Fragment, shape: tuple[int, ...]) -> tuple[Mode, ...] | None:
