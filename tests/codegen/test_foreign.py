@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tileworkbench.codegen.foreign import element_type, is_template, type_names
+from tileworkbench.codegen.foreign import included_class, is_template, type_names
 from tileworkbench.ir.dtype import dtype
 
 TEXT = """
@@ -28,7 +28,6 @@ def test_type_names() -> None:
 
 def test_the_class_of_an_element_is_told_where_its_header_is_read() -> None:
     half = dtype("float16")
-    assert element_type("#include <cuda_fp16.h>\n", half) == "__half"
-    assert element_type("", half) == "unsigned short"
-    assert element_type("#include <cuda_fp16.h>\n", dtype("bfloat16")) == "unsigned short"
-    assert element_type("", dtype("float32")) == "float"
+    assert included_class("#include <cuda_fp16.h>\n", half) == "__half"
+    assert included_class("", half) == ""
+    assert included_class("#include <cuda_fp16.h>\n", dtype("bfloat16")) == ""

@@ -110,6 +110,6 @@ def on_card(func: Any, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndarray
     outs = _fresh(wanted, initial)
     if initial is None:
         for out in outs:
-            out.fill(-77 if out.dtype.kind != "f" else np.nan)
+            out.fill({"f": np.nan, "u": 77}.get(out.dtype.kind, -77))
     Launcher([(source, nvrtc.build(source))])(*[a.copy() for a in inputs], *outs)
     _equal(outs, wanted, f"the card, {goal}")

@@ -12,7 +12,7 @@ from tileworkbench.runtime import nvrtc
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
-from .harness import NVIDIA, lowered
+from .harness import HOPPER, NVIDIA, lowered, on_card
 
 pytest.importorskip("cuda.bindings", reason="NVRTC is not installed")
 
@@ -141,6 +141,36 @@ def test_templates_are_told_the_storage_and_names_of_integers_are_known() -> Non
     for t in NVIDIA:
         text = emit(lowered(kernel, t), Target.of(t))
         assert nvrtc.build(text).code and "tw_any_pointer" not in text.text
+
+
+NUMBERS = """
+template <typename From, typename To> __device__ void halved(From* from, To* to) {
+  for (int i = 0; i < 4; ++i) to[i] = To(float(from[i]) * 0.5f + 1);
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_templates_compute_with_numbers_and_not_with_their_bits(dtype: str) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), dtype), H: T.Tensor((128,), dtype)):
+        with T.Kernel(1, threads=32):
+            T.import_source(NUMBERS)
+            tx = T.get_thread_binding()
+            a = T.alloc_local((4,), dtype)
+            h = T.alloc_local((4,), dtype)
+            for i in T.vectorized(4):
+                a[i] = A[tx * 4 + i]
+            T.call_extern("handle", "halved", T.access_ptr(a[0], "r"), T.access_ptr(h[0], "w"))
+            for i in T.vectorized(4):
+                H[tx * 4 + i] = h[i]
+
+    kind = kernel.kernel.params[0].dtype.numpy
+    a = (np.arange(128) % 15 - 7).astype(np.float32)
+    for t in NVIDIA:
+        assert nvrtc.build(emit(lowered(kernel, t), Target.of(t))).code
+        if HOPPER:
+            on_card(kernel, [a.astype(kind)], [(a * 0.5 + 1).astype(kind)], None, t)
 
 
 def test_templates_are_told_the_class_that_their_text_includes() -> None:

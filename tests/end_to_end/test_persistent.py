@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import tileworkbench.language as T
-from tileworkbench.errors import TargetError
 
-from .harness import everywhere, integers, lowered
+from .harness import everywhere, integers
 
 
 def test_persistent() -> None:
@@ -60,16 +57,3 @@ def test_grid_stride() -> None:
 
     a = integers(1, (1000,))
     everywhere(kernel, [a], a * 3)
-
-
-def test_grid_sync() -> None:
-    @T.prim_func
-    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
-        with T.Kernel(2, threads=32) as bx:
-            T.sync_grid()
-            for i in T.Parallel(64):
-                B[i] = A[i]
-
-    with pytest.raises(TargetError, match="sync_grid") as error:
-        lowered(kernel, "sm_90a")
-    assert error.value.loc is not None

@@ -123,15 +123,15 @@ def _call_extern(p: Printer, s: CallExtern) -> None:
 
 def _pointer(p: Printer, a: Addr | Reg, template: str | None) -> str:
     """Addresses of types that are held as bits convert to any pointer that the function wants; a template of the
-    text `template` wants to be told the type."""
+    text `template` wants to be told a type whose values are the numbers."""
     place = p.regs(a) if isinstance(a, Reg) else p.pointer(a)
     dtype = a.buffer.dtype
     if not is_soft(dtype):
         return place
     if template is None:
         return f"{p.use('tw_any_pointer')}{{(void*)({place})}}"
-    kind = foreign.element_type(template, dtype)
-    return place if kind == ctype(dtype) else f"({kind}*)({place})"
+    kind = foreign.included_class(template, dtype) or p.define(*foreign.value_class(dtype))
+    return f"({kind}*)({place})"
 
 
 def _raw(p: Printer, s: RawSource) -> None:

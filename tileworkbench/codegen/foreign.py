@@ -6,7 +6,7 @@ import re
 
 from ..ir.dtype import DType
 from ..ir.kernel import Kernel
-from .scalar import ctype
+from .scalar import SOFT, ctype
 
 # What a file that nvcc or hipcc compiles finds in sys/types.h and stdint.h; a runtime compiler reads neither.
 _TYPES = {
@@ -62,7 +62,19 @@ def _closing(text: str, at: int) -> int:
     return at
 
 
-def element_type(text: str, dtype: DType) -> str:
-    """The type that a template of `text` sees: CUDA's own class where the text includes it, else the bits."""
+def included_class(text: str, dtype: DType) -> str:
+    """CUDA's own class for a type that is held as bits here, where `text` includes its header; else nothing."""
     header, own = _CLASSES.get(dtype.name, ("", ""))
-    return own if header and re.search(rf"#[ \t]*include[ \t]*[<\"]{header}", text) else ctype(dtype)
+    return own if header and re.search(rf"#[ \t]*include[ \t]*[<\"]{header}", text) else ""
+
+
+def value_class(dtype: DType) -> tuple[str, str, tuple[str, ...]]:
+    """A class of the size of the bits that converts as the numbers do, its text and the functions it calls: a template
+    that computes with its elements must not compute with their bits."""
+    kind = SOFT[dtype.name]
+    name, take, give = f"tw_{kind}_value", f"tw_float_to_{kind}", f"tw_{kind}_to_float"
+    text = (
+        f"struct {name} {{ {ctype(dtype)} bits; {name}() = default; __device__ {name}(float x) : bits({take}(x)) {{}} "
+        f"__device__ operator float() const {{ return {give}(bits); }} }};"
+    )
+    return name, text, (take, give)

@@ -88,7 +88,7 @@ class Launcher:
                 key = (key, *[args[i] for i in self._scalars_in_key])
             plan: Plan = self._thread.plans[key]
             pointers = quick.cupy_pointers(tensors)
-        except (AttributeError, KeyError, TypeError):  # not seen before, or another library's
+        except (AttributeError, KeyError, TypeError, ValueError):  # not seen before, or another library's
             return self._call_checked(args, {})
         return self._call_known(plan, pointers, args, quick.cupy_stream())
 

@@ -18,7 +18,8 @@ def torch_key(tensors: Iterable[Any], strides: bool) -> tuple[Any, ...]:
 
 
 def cupy_key(tensors: Iterable[Any]) -> tuple[Any, ...]:
-    """Of CuPy arrays. AttributeError for other arrays; no key is a torch key, which has no text in it."""
+    """Of CuPy arrays. AttributeError for other arrays, ValueError for NumPy's of a dtype that has no buffer;
+    no key is a torch key, which has no text in it."""
     return ("cupy", *[(a.shape, a.dtype, a.strides, a.data.device_id) for a in tensors])
 
 
