@@ -11,7 +11,7 @@ import pytest
 import tileworkbench.language as T
 from tests.end_to_end.harness import built, everywhere, instructions, lowered
 from tileworkbench.errors import ShapeError, SimulationError, TargetError, TileError
-from tileworkbench.ir.instr import MmaSparse
+from tileworkbench.ir.instr import MmaSparse, Wgmma
 from tileworkbench.runtime import disassemble
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
@@ -98,7 +98,8 @@ def check(M: int, N: int, K: int, BM: int, BN: int, BK: int, targets: Any = BOTH
     given = [np.ascontiguousarray(x.T) if options.get(flag) else x for x, flag in ((a, "ta"), (e, "te"), (b, "tb"))]
     kernels = everywhere(product(M, N, K, BM, BN, BK, **options), given, truth, targets)
     for kernel in kernels.values():
-        assert instructions(kernel, MmaSparse)
+        products = instructions(kernel, MmaSparse, Wgmma)
+        assert products and all(s.e is not None for s in products)
     return kernels
 
 
@@ -145,18 +146,70 @@ def test_a_long_walk_along_k_stays_a_loop() -> None:
     assert len(instructions(kernels["sm_80"], MmaSparse)) == 1
 
 
-@pytest.mark.parametrize("target", BOTH)
+def kinds(kernel: Any) -> set[type]:
+    return {type(s) for s in instructions(kernel, MmaSparse, Wgmma)}
+
+
 @pytest.mark.parametrize(
-    ("dtype", "accum", "tensor"), [("float16", "float32", "HMMA.SP"), ("int8", "int32", "IMMA.SP")]
-)
+    "options",
+    [
+        {}, {"tb": True, "meta": "int8"}, {"ta": True, "te": True, "tb": True}, {"spaces": "rs", "meta": "int32"},
+        {"dtype": "int8", "accum": "int32", "meta": "int32", "tb": True, "BK": 128},
+        {"dtype": "float8_e5m2", "meta": "int8", "tb": True}, {"dtype": "float32", "tb": True, "BK": 32},
+        {"dtype": "bfloat16", "BM": 128, "threads": 256}, {"accum": "float16", "clear": True, "BN": 48, "BK": 128},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_warpgroups(options: dict[str, Any]) -> None:
+    sizes = {"BM": 64, "BN": 32, "BK": 64} | {k: v for k, v in options.items() if k.startswith("B")}
+    rest = {k: v for k, v in options.items() if not k.startswith("B")}
+    M, N = max(64, sizes["BM"]), 2 * sizes["BN"]
+    kernels = check(M, N, 128, sizes["BM"], sizes["BN"], sizes["BK"], ("sm_90a",), **rest)
+    assert kinds(kernels["sm_90a"]) == {Wgmma}
+
+
+def test_a_product_that_the_kernel_waits_for_itself() -> None:
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64), "float16"),
+        E: T.Tensor((64, 8), "int16"),
+        B: T.Tensor((32, 128), "float16"),
+        C: T.Tensor((64, 32), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as _:
+            A_s = T.alloc_shared((64, 64), "float16")
+            E_s = T.alloc_shared((64, 8), "int16")
+            B_s = T.alloc_shared((32, 128), "float16")
+            C_l = T.alloc_fragment((64, 32), "float32")
+            T.copy(A, A_s)
+            T.copy(E, E_s)
+            T.copy(B, B_s)
+            T.wgmma_gemm_sp(A_s, E_s, B_s, C_l, transpose_B=True, clear_accum=True)
+            T.wait_wgmma(0)
+            T.copy(C_l, C)
+
+    a, e, b, truth = operands(64, 32, 128, "float16", "int16")
+    made = everywhere(kernel, [a, e, np.ascontiguousarray(b.T)], truth, ("sm_90a",))
+    assert kinds(made["sm_90a"]) == {Wgmma}
+    with pytest.raises(TargetError, match=r"T\.wgmma_gemm_sp has no instruction on sm_80: wgmma\.sp"):
+        lowered(kernel, "sm_80")
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "accum", "tensor"),
+    [
+        ("sm_80", "float16", "float32", "HMMA.SP"), ("sm_80", "int8", "int32", "IMMA.SP"),
+        ("sm_90a", "float16", "float32", "HGMMA.SP"), ("sm_90a", "int8", "int32", "IGMMA.SP"),
+    ],
+)  # fmt: skip
 def test_the_sparse_unit_does_the_work(target: str, dtype: str, accum: str, tensor: str) -> None:
     func = product(256, 256, 512, 128, 128, 128, dtype=dtype, accum=accum, tb=True)
     binary = built(lowered(func, target), target)
     if binary is None:
         pytest.skip("cuda-bindings is not installed")
     sass = "\n".join(line.text for line in disassemble.sass(binary))
-    assert tensor in sass and "LDSM" in sass
-    assert binary.spills == 0 and binary.stack == 0
+    assert tensor in sass and ("LDSM" in sass) == (target == "sm_80")
+    assert binary.spills == 0 and binary.stack == 0 and not binary.serialised
 
 
 def test_tails_of_zeros_have_no_metadata() -> None:
@@ -188,4 +241,5 @@ def test_refusals_name_what_there_is() -> None:
     assert "float16 × float16 into float32" in found.found and "int8 × uint8 into int32" in found.found
     assert "there is none" in refused(TargetError, "sm_75").found
     assert "whole m16n8k32" in refused(TargetError, threads=1024).found
+    assert "M = 32 is not a multiple of 64" in refused(TargetError, threads=1024).found
     assert "mma.sp" in refused(TargetError, "gfx942", threads=256).rule

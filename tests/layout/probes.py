@@ -6,6 +6,7 @@ through three different tables. (A permutation of K common to A and B would not 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from tileworkbench.layout import Distribution, SharedLayout
 from tileworkbench.layout.atoms import Atom
 from tileworkbench.layout.descriptor import wgmma_descriptor
 from tileworkbench.layout.mma_sp import metadata_fragment
+from tileworkbench.layout.wgmma import wgmma_metadata_fragment
 
 THREAD = Special("thread")
 CONTAINER = {"tfloat32": "float32"}
@@ -106,6 +108,68 @@ def sparse_probe(atom: Atom, width: int) -> Kernel:
     return kernel("probe", tuple(memory), 32, body, buffers=tuple(regs), outputs=(3,))
 
 
+def wgmma_sparse_probe(atom: Atom, width: int, spans: tuple[int, int], a_major: str, b_major: str) -> Kernel:
+    """C = A · Bᵀ by one sparse wgmma; A (M, K / 2) from registers when a_major is "reg", metadata E of `width` bits."""
+    rows = wgmma_metadata_fragment(dtype(CONTAINER.get(atom.a_dtype, atom.a_dtype)).bits, width)
+    shapes = {"A": (atom.m, atom.stored_k), "B": (atom.n, atom.k)}
+    a = tensor("A", shapes["A"][:: -1 if a_major == "mn" else 1], atom.a_dtype)
+    b = tensor("B", shapes["B"][:: -1 if b_major == "mn" else 1], atom.b_dtype)
+    e, c = tensor("E", rows.shape, f"int{width}"), tensor("C", (atom.m, atom.n), atom.c_dtype)
+    rc, re = registers("rc", atom.c, atom.c_dtype), registers("re", rows, f"int{width}")
+    tiles = Tiles([rc, Buffer("stage", (1,), a.dtype, "reg"), re], [*clear(rc), move(rows, re, e)])
+    half = atom.stored_k * a.dtype.bytes
+    first = tiles.operand(atom, a, a_major, spans[0], atom.m, half)
+    second = tiles.operand(atom, b, b_major, spans[1], atom.n, 2 * half)
+    body, made = tiles.product(atom, rc, first, second, c, Reg(re, ZERO, re.shape[0]))
+    return kernel("probe", (a, e, b, c), 128, body, outputs=(3,), **made)
+
+
+@dataclass
+class Tiles:
+    """Buffers of a probe and the statements that fill them."""
+
+    buffers: list[Buffer]
+    body: list[Stmt]
+    offsets: dict[Buffer, int] = field(default_factory=dict)
+    at: int = 0
+
+    def operand(self, atom: Atom, source: Buffer, major: str, span: int, extent: int, k_bytes: int = 32) -> Any:
+        """The operand `source` where an instruction takes it: registers, or a swizzled tile."""
+        if major == "reg":
+            ra = registers("ra", atom.a, atom.a_dtype)
+            self.buffers.append(ra)
+            self.body.append(move(atom.a, ra, source))
+            return Reg(ra, ZERO, ra.shape[0])
+        item = source.dtype.bytes
+        columns = -(-source.shape[1] * item // span) * span // item
+        layout = SharedLayout.swizzled((source.shape[0], columns), item, span)
+        shared = Buffer(f"{source.name}_s", (layout.size,), source.dtype, "shared")
+        self.buffers.append(shared)
+        self.offsets[shared] = self.at
+        self.at += -(-layout.size * item // 1024) * 1024
+        self.body.append(fill(layout, source, shared, self.buffers[1]))
+        made = wgmma_descriptor(layout, item, major == "mn", 0, 0, extent, k_bytes=k_bytes)
+        return Desc(Addr(shared, const(made.start // item)), made.span, made.leading, made.stride, major)
+
+    def product(
+        self, atom: Atom, rc: Buffer, a: Any, b: Any, c: Buffer, e: Reg | None = None
+    ) -> tuple[tuple[Stmt, ...], dict[str, Any]]:
+        """(the whole body, what else the kernel must be told)."""
+        d = Reg(rc, ZERO, rc.shape[0])
+        touched = (d, *(x for x in (a, e) if isinstance(x, Reg)))
+        body = (
+            *self.body,
+            Fence("proxy_async", "tiles before wgmma"),
+            Sync("block", reason="tiles are filled"),
+            WgmmaFence(touched),
+            Wgmma(atom.instruction, d, a, b, const(True), e),
+            CommitGroup("wgmma"),
+            WaitGroup("wgmma", 0, regs=touched),
+            move(atom.c, rc, c, store=True),
+        )
+        return body, {"buffers": tuple(self.buffers), "offsets": self.offsets, "shared_bytes": self.at}
+
+
 def sparse_operands(atom: Atom, width: int, seed: int = 0) -> tuple[np.ndarray, ...]:
     """Small integers for the held half of A and for B (N, K), metadata with every choice of places, and the product."""
     rng = np.random.default_rng(seed)
@@ -138,39 +202,12 @@ def wgmma_probe(atom: Atom, span: int, a_major: str, b_major: str) -> Kernel:
     b_shape = (atom.n, atom.k) if b_major != "mn" else (atom.k, atom.n)
     a, b = tensor("A", a_shape, atom.a_dtype), tensor("B", b_shape, atom.b_dtype)
     c = tensor("C", (atom.m, atom.n), atom.c_dtype)
-    rc, stage = registers("rc", atom.c, atom.c_dtype), Buffer("stage", (1,), a.dtype, "reg")
-    buffers: list[Buffer] = [rc, stage]
-    offsets: dict[Buffer, int] = {}
-    body: list[Stmt] = [*clear(rc)]
-    operands: list[Any] = []
-    at = 0
-    for source, major, extent in ((a, a_major, atom.m), (b, b_major, atom.n)):
-        if major == "reg":
-            ra = registers("ra", atom.a, atom.a_dtype)
-            buffers.append(ra)
-            body.append(move(atom.a, ra, source))
-            operands.append(Reg(ra, ZERO, ra.shape[0]))
-            continue
-        item = source.dtype.bytes
-        columns = -(-source.shape[1] * item // span) * span // item
-        layout = SharedLayout.swizzled((source.shape[0], columns), item, span)
-        shared = Buffer(f"{source.name}_s", (layout.size,), source.dtype, "shared")
-        buffers.append(shared)
-        offsets[shared] = at
-        at += -(-layout.size * item // 1024) * 1024
-        body.append(fill(layout, source, shared, stage))
-        made = wgmma_descriptor(layout, item, major == "mn", 0, 0, extent)
-        operands.append(Desc(Addr(shared, const(made.start // item)), made.span, made.leading, made.stride, major))
-    body += [Fence("proxy_async", "tiles before wgmma"), Sync("block", reason="tiles are filled")]
-    touched = [Reg(rc, ZERO, rc.shape[0]), *(o for o in operands if isinstance(o, Reg))]
-    body += [
-        WgmmaFence(tuple(touched)),
-        Wgmma(atom.instruction, Reg(rc, ZERO, rc.shape[0]), operands[0], operands[1], const(True)),
-        CommitGroup("wgmma"),
-        WaitGroup("wgmma", 0, regs=tuple(touched)),
-        move(atom.c, rc, c, store=True),
-    ]
-    return kernel("probe", (a, b, c), 128, tuple(body), buffers=tuple(buffers), offsets=offsets, shared_bytes=at)
+    rc = registers("rc", atom.c, atom.c_dtype)
+    tiles = Tiles([rc, Buffer("stage", (1,), a.dtype, "reg")], [*clear(rc)])
+    first = tiles.operand(atom, a, a_major, span, atom.m)
+    second = tiles.operand(atom, b, b_major, span, atom.n)
+    body, made = tiles.product(atom, rc, first, second, c)
+    return kernel("probe", (a, b, c), 128, body, **made)
 
 
 def fill(layout: SharedLayout, source: Buffer, shared: Buffer, stage: Buffer) -> Stmt:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.layout.probes import sparse_operands, sparse_probe
-from tests.layout.test_probes import name, on_card, simulate
+from tests.layout.probes import sparse_operands, sparse_probe, wgmma_sparse_probe
+from tests.layout.test_probes import name, on_card, simulate, stored
 from tileworkbench.errors import InternalError, LayoutError
 from tileworkbench.ir.dtype import DTYPES
 from tileworkbench.layout import find_atoms, metadata, metadata_elements, metadata_fragment, mma_sp_atoms
 from tileworkbench.layout.atoms import Atom
 from tileworkbench.layout.mma_sp import metadata_rows_fragment
+from tileworkbench.layout.wgmma import wgmma_sp_atom
 from tileworkbench.simulate.thread.fragments import sparse_fragments
 from tileworkbench.simulate.thread.sparse import fields_of
 
@@ -126,6 +127,55 @@ CASES = [(a, w) for a in ATOMS for w in WIDTHS if w < 32 or a.k == 64]
 def test_probe(atom: Atom, width: int) -> None:
     *inputs, product = sparse_operands(atom, width)
     simulate(sparse_probe(atom, width), inputs, product, "sm_90a")
+
+
+# (dtypes, n, metadata bits, spans of A and B, majors); along K an operand stays in its panel: B's step is 64 bytes.
+GROUPS: list[tuple[Atom, int, tuple[int, int], str, str]] = [
+    (wgmma_sp_atom(n, *kinds), width, spans, a_major, "k")
+    for kinds in (("float16", "float16", "float32"), ("bfloat16", "bfloat16", "float32"),
+                  ("tfloat32", "tfloat32", "float32"), ("int8", "uint8", "int32"),
+                  ("float8_e4m3fn", "float8_e5m2", "float32"))
+    for n, width, spans, a_major in ((8, 8, (32, 64), "k"), (64, 16, (64, 128), "reg"), (256, 16, (128, 64), "k"))
+]  # fmt: skip
+GROUPS += [
+    (wgmma_sp_atom(n, "float16", "float16", "float16"), 16, spans, a, b)
+    for n, spans, a, b in (
+        (64, (128, 128), "mn", "k"), (96, (64, 64), "k", "mn"),
+        (256, (32, 128), "mn", "mn"), (32, (32, 32), "reg", "mn"),
+    )
+]  # fmt: skip
+Group = pytest.mark.parametrize(("atom", "width", "spans", "a_major", "b_major"), GROUPS, ids=name)
+
+
+def group_inputs(atom: Atom, width: int, a_major: str, b_major: str, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+    a, e, b, product = sparse_operands(atom, width, seed)
+    return [stored(a, a_major), e, stored(b, b_major)], product
+
+
+@Group
+def test_group_probe(atom: Atom, width: int, spans: tuple[int, int], a_major: str, b_major: str) -> None:
+    inputs, product = group_inputs(atom, width, a_major, b_major, 0)
+    simulate(wgmma_sparse_probe(atom, width, spans, a_major, b_major), inputs, product, "sm_90a")
+
+
+@pytest.mark.gpu
+@Group
+def test_group_probe_on_card(atom: Atom, width: int, spans: tuple[int, int], a_major: str, b_major: str) -> None:
+    inputs, product = group_inputs(atom, width, a_major, b_major, 1)
+    on_card(wgmma_sparse_probe(atom, width, spans, a_major, b_major), inputs, product)
+
+
+def test_rows_of_warpgroups() -> None:
+    atom = wgmma_sp_atom(128, "int8", "int8", "int32")
+    assert atom.shape == (64, 128, 64) and atom.stored_k == 32 and atom.a is not None and atom.a.shape == (64, 32)
+    assert atom.instruction == "wgmma.mma_async.sp.sync.aligned.m64n128k64.s32.s8.s8"
+    fields = atom.metadata.table()  # type: ignore[union-attr]
+    for thread in range(128):
+        for field in range(8):
+            row, column = figure(8, thread % 32, field)
+            assert tuple(fields[thread, field]) == (row + thread // 32 * 16, column)
+    with pytest.raises(LayoutError, match="no such instruction"):
+        wgmma_sp_atom(64, "float16", "int8", "float32")
 
 
 @pytest.mark.gpu

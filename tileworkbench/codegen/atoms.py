@@ -11,7 +11,7 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 
 _KIND = "|".join(sorted(BITS, key=len, reverse=True))
 _MMA = re.compile(rf"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col\.({_KIND})\.({_KIND})\.({_KIND})\.({_KIND})")
 _MMA_SP = re.compile(_MMA.pattern.replace("mma\\.sync", "mma\\.sp::ordered_metadata\\.sync"))
-_WGMMA = re.compile(rf"wgmma\.mma_async\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.({_KIND})\.({_KIND})\.({_KIND})")
+_WGMMA = re.compile(rf"wgmma\.mma_async(\.sp)?\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.({_KIND})\.({_KIND})\.({_KIND})")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,6 @@ def mma_parts(atom: str) -> Parts:
 def wgmma_parts(atom: str) -> Parts:
     """The parts of a wgmma row; InternalError for any other text."""
     found = _WGMMA.fullmatch(atom)
-    if found is None or int(found[1]) != 64 or not 8 <= int(found[2]) <= 256 or int(found[2]) % 8:
+    if found is None or int(found[2]) != 64 or not 8 <= int(found[3]) <= 256 or int(found[3]) % 8:
         raise InternalError(f"{atom!r} names no wgmma row")
-    return Parts(atom, 64, int(found[2]), int(found[3]), found[4], found[5], found[6], 128)
+    return Parts(atom, 64, int(found[3]), int(found[4]), found[5], found[6], found[7], 128, found[1] is not None)

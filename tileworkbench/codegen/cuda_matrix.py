@@ -86,8 +86,9 @@ def _wgmma(p: Any, s: Wgmma) -> None:
     name = f"tw_wgmma_{atom.word}_{'rs' if from_regs else 'ss'}_{majors}"
     p.define(name, _wgmma_text(name, atom, from_regs, majors, s))
     a = p.regs(s.a) if isinstance(s.a, Reg) else desc(p, s.a)
+    meta = f", {p.regs(s.e)}" if s.e is not None else ""
     keep = "0" if _is_true(s.zero) else "1" if isinstance(s.zero, Const) else f"!({p.expr(s.zero)})"
-    p.line(f"{name}({p.regs(s.d)}, {a}, {desc(p, s.b)}, {keep});")
+    p.line(f"{name}({p.regs(s.d)}, {a}, {desc(p, s.b)}, {keep}{meta});")
 
 
 def _is_true(e: Expr) -> bool:
@@ -107,6 +108,8 @@ def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) 
     a = "{" + ", ".join(f"%{n + i}" for i in range(a_words)) + "}" if from_regs else f"%{n}"
     ins = ", ".join(f'"r"(a[{i}])' for i in range(a_words)) if from_regs else '"l"(a)'
     at = n + a_words
+    # Selector 0: the first lanes of each quad, or all of them, give the metadata.
+    meta = (f", %{at + 2}, 0", ', "r"(*(const unsigned*)e)', ", const void* e") if atom.sparse else ("", "", "")
     negate = "" if atom.d == "s32" else ", 1, 1"
     turn = (
         "".join(f", {int(m == 't')}" for m in (majors[1:] if from_regs else majors))
@@ -116,12 +119,12 @@ def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) 
     arg = "const void* a_" if from_regs else "unsigned long long a"
     cast = "  const unsigned* a = (const unsigned*)a_;\n" if from_regs else ""
     return f"""\
-{D} void {name}(void* d_, {arg}, unsigned long long b, int keep) {{
+{D} void {name}(void* d_, {arg}, unsigned long long b, int keep{meta[2]}) {{
   {kind}* d = ({kind}*)d_;
 {cast}  asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{at + 1}, 0; "
                "{atom.mnemonic} "
-               "{d}, {a}, %{at}, p{negate}{turn}; }}"
-               : {outs} : {ins}, "l"(b), "r"(keep));
+               "{d}, {a}, %{at}{meta[0]}, p{negate}{turn}; }}"
+               : {outs} : {ins}, "l"(b), "r"(keep){meta[1]});
 }}"""
 
 

@@ -201,7 +201,7 @@ from .missing import unknown as _unknown
 from .persistent import Persistent
 from .pointers import access_ptr, ptx_cp_async
 from .prim import PrimFunc, prim_func, read, read_all
-from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm
+from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp
 from .random import rng_init, rng_rand, rng_rand_float
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
 from .surface import Var, inline, macro, meta_class

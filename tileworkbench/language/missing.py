@@ -13,7 +13,6 @@ _NEEDS = {
         "tcgen05_cp_warpx4 tcgen05_sf_warp_transpose deallocate_tmem tcgen05_gemm_blockscaled mma_gemm_blockscaled "
         "tcgen05_gemm_sp tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled"
     ),
-    "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": "wgmma_gemm_sp",
     "a device function outside the kernel's own text, which the simulator cannot run": (
         "call_intrin CUDASourceCodeKernel"
     ),

@@ -83,13 +83,36 @@ def gemm_sp(
 ) -> None:
     """C += op(A) · op(B) where A_sparse (M, K / 2) holds two of each four elements along K (one of two with 32-bit
     elements) and E (M, K / f) places them by 4-bit fields. Done when it returns."""
-    what = "T.gemm_sp"
-    builder = require(what)
     given = hints(annotations, k_pack=None if k_pack == 1 else k_pack, wg_wait=wg_wait or None)
-    a, e, b, c = _operands(what, (("A", A_sparse), ("E", E), ("B", B), ("C", C)))
-    ta, te, tb = _flags(what, transpose_A=transpose_A, transpose_E=transpose_E, transpose_B=transpose_B)
-    split, clear = _split(what, policy), truth(clear_accum)
-    builder.emit(GemmSparse(a, e, b, c, ta, te, tb, clear, split, given, loc=builder.here))
+    flags = {"transpose_A": transpose_A, "transpose_E": transpose_E, "transpose_B": transpose_B}
+    sparse("T.gemm_sp", (A_sparse, E, B, C), flags, policy, clear_accum, given)
+
+
+def wgmma_gemm_sp(
+    A_sparse: Any,
+    E: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_E: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+    annotations: Any = None,
+) -> None:
+    """T.gemm_sp by warpgroup MMA, started and not waited for (T.wait_wgmma)."""
+    given = hints(annotations, force="wgmma")
+    flags = {"transpose_A": transpose_A, "transpose_E": transpose_E, "transpose_B": transpose_B}
+    sparse("T.wgmma_gemm_sp", (A_sparse, E, B, C), flags, policy, clear_accum, given)
+
+
+def sparse(what: str, given: tuple[Any, ...], flags: dict[str, Any], policy: Any, clear: Any, told: Any) -> None:
+    """Emits a GemmSparse of checked operands A, E, B, C."""
+    builder = require(what)
+    a, e, b, c = _operands(what, tuple(zip("AEBC", given, strict=True)))
+    ta, te, tb = _flags(what, **flags)
+    made = GemmSparse(a, e, b, c, ta, te, tb, truth(clear), _split(what, policy), told, loc=builder.here)
+    builder.emit(made)
 
 
 def product(what: str, A: Any, B: Any, C: Any, ta: Any, tb: Any, policy: Any, clear: Any, given: Any) -> None:

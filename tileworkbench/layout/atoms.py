@@ -12,7 +12,7 @@ from typing import Literal
 from tileworkbench.errors import InternalError
 from tileworkbench.layout.fragment import Fragment
 
-Family = Literal["mma", "mma.sp", "wgmma", "mfma"]
+Family = Literal["mma", "mma.sp", "wgmma", "wgmma.sp", "mfma"]
 
 BITS = {
     "float64": 64,

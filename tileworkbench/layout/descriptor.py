@@ -63,9 +63,10 @@ def operand_offsets(descriptor: Descriptor, mn: int, k: int, itemsize: int, addr
 
 @cache
 def wgmma_descriptor(
-    layout: SharedLayout, itemsize: int, mn_major: bool, mn: int, k: int, extent_mn: int, lead: int = 0
-) -> Descriptor:
-    """The descriptor of the operand of one instruction, (extent_mn, 32 bytes of K) from element (mn, k) of the tile.
+    layout: SharedLayout, itemsize: int, mn_major: bool, mn: int, k: int, extent_mn: int, lead: int = 0,
+    k_bytes: int = K_BYTES,
+) -> Descriptor:  # fmt: skip
+    """The descriptor of the operand of one instruction, (extent_mn, `k_bytes` of K) from element (mn, k) of the tile.
 
     `lead` is the row-major index of the slice in a tile of rank above 2. LayoutError when the layout or the place
     cannot be described; the result is proven to read exactly the layout's elements.
@@ -82,11 +83,12 @@ def wgmma_descriptor(
     shape = layout.shape
     tile = SharedLayout.swizzled(shape, itemsize, span)
     row, column = (k, mn) if mn_major else (mn, k)
-    rows, columns = (K_BYTES // itemsize, extent_mn) if mn_major else (extent_mn, K_BYTES // itemsize)
+    extent_k = k_bytes // itemsize
+    rows, columns = (extent_k, extent_mn) if mn_major else (extent_mn, extent_k)
     if row + rows > shape[-2] or column + columns > shape[-1]:
         raise LayoutError(f"operand ({row}:{row + rows}, {column}:{column + columns}) of a tile of {shape}")
     per_panel = tile.panel_columns
-    if row % GROUP or (column % per_panel if mn_major else column * itemsize % K_BYTES):
+    if row % GROUP or (column % per_panel if mn_major else column * itemsize % k_bytes):
         raise LayoutError(f"a wgmma operand at ({row}, {column})", rule="operands start at whole groups and panels")
     descriptor = Descriptor(_start(tile, row, column, lead), tile.panel_size * itemsize, GROUP * span, span, mn_major)
     _prove(descriptor, tile, (row, column), (rows, columns), lead)

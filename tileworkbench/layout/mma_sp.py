@@ -69,6 +69,11 @@ def metadata_rows_fragment() -> Fragment:
     return Fragment((M, 1), (thread_mode(4, 1), thread_mode(8, 4, 0, 1), reg_mode(2, 1, 0, 8)))
 
 
+def metadata_rows(bits: int, width: int) -> Fragment:
+    """The elements that a lane reads for its metadata: those that make it, or those of which it is a half."""
+    return metadata_rows_fragment() if width > 16 and bits > 8 else metadata_fragment(bits, width)
+
+
 @cache
 def mma_sp_atoms() -> tuple[Atom, ...]:
     """Every mma.sp row."""

@@ -15,9 +15,14 @@ from tileworkbench.layout.atoms import Atom, Family
 from tileworkbench.layout.fragment import Fragment
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
-from tileworkbench.layout.mma_sp import metadata_fragment, metadata_rows_fragment, mma_sp_atoms
+from tileworkbench.layout.mma_sp import metadata_rows, mma_sp_atoms
 from tileworkbench.layout.transform import repeat, replicate, tile
-from tileworkbench.layout.wgmma import wgmma_a_fragment, wgmma_accumulator_fragment, wgmma_atoms
+from tileworkbench.layout.wgmma import (
+    wgmma_a_fragment,
+    wgmma_accumulator_fragment,
+    wgmma_atoms,
+    wgmma_metadata_fragment,
+)
 
 
 @cache
@@ -80,8 +85,13 @@ def operand_a(atom: Atom, shape: tuple[int, int], units_m: int, units_n: int) ->
 def metadata(bits: int, width: int, shape: tuple[int, int], units_m: int, units_n: int) -> Fragment:
     """Sparse metadata (M, elements of `width` bits) of a block for operands of `bits` bits, replicated over the N
     units. Elements that speak of a whole row of the instruction are held whole."""
-    one = metadata_rows_fragment() if width > 16 and bits > 8 else metadata_fragment(bits, width)
-    return _spread(one, shape, units_m, units_n, (True, False))
+    return _spread(metadata_rows(bits, width), shape, units_m, units_n, (True, False))
+
+
+@cache
+def wgmma_metadata(bits: int, width: int, shape: tuple[int, int], groups_m: int, groups_n: int) -> Fragment:
+    """The same for warpgroups, each in instructions of 64 rows."""
+    return _spread(wgmma_metadata_fragment(bits, width), shape, groups_m, groups_n, (True, False))
 
 
 @cache

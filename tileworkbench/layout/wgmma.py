@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
 from tileworkbench.errors import LayoutError
-from tileworkbench.layout.atoms import BITS, Atom
+from tileworkbench.layout.atoms import BITS, FIELD_BITS, Atom
 from tileworkbench.layout.fragment import Fragment
 from tileworkbench.layout.mma import FP8, INTEGERS, PTX_TYPE, accumulator_fragment, operand_fragment
+from tileworkbench.layout.mma_sp import metadata_rows
 from tileworkbench.layout.transform import repeat
 
 # pairs of (A, B) and the accumulators they allow; K is always 32 bytes
@@ -56,6 +58,22 @@ def wgmma_atom(n: int, a_dtype: str, b_dtype: str, c_dtype: str) -> Atom:
     name = f"wgmma.mma_async.sync.aligned.m64n{n}k{k}.{PTX_TYPE[c_dtype]}.{PTX_TYPE[a_dtype]}.{PTX_TYPE[b_dtype]}"
     a, c = wgmma_a_fragment(a_dtype), wgmma_accumulator_fragment(n)
     return Atom(name, "wgmma", 64, n, k, a_dtype, b_dtype, c_dtype, 128, a, None, c, archs=ARCHS)
+
+
+@cache
+def wgmma_sp_atom(n: int, a_dtype: str, b_dtype: str, c_dtype: str) -> Atom:
+    """The row with a sparse A: twice the K, of which A holds half; warp w's lanes give the metadata of its 16 rows as
+    those of mma.sp do. LayoutError as for the dense row."""
+    dense = wgmma_atom(n, a_dtype, b_dtype, c_dtype)
+    name = dense.instruction.replace("mma_async.", "mma_async.sp.").replace(f"k{dense.k}.", f"k{2 * dense.k}.")
+    fields = wgmma_metadata_fragment(BITS[a_dtype], FIELD_BITS)
+    return replace(dense, instruction=name, family="wgmma.sp", k=2 * dense.k, metadata=fields)
+
+
+@cache
+def wgmma_metadata_fragment(bits: int, width: int) -> Fragment:
+    """The metadata of 64 rows in elements of `width` bits."""
+    return repeat(metadata_rows(bits, width), 0, 4, "thread")
 
 
 @cache

@@ -40,7 +40,8 @@ class MmaSparse(Instr):
 
 @node
 class Wgmma(Instr):
-    """d (+)= a·b by one warpgroup, asynchronous until its group is waited for. Old d is ignored where `zero` holds."""
+    """d (+)= a·b by one warpgroup, asynchronous until its group is waited for. Old d is ignored where `zero` holds.
+    With `e` (sparse rows only) `a` holds half the elements of its rows, and `e`, 32 bits of each lane, says which."""
 
     scope: ClassVar[str] = "warpgroup"
     needs: ClassVar[str | None] = "wgmma"
@@ -51,6 +52,7 @@ class Wgmma(Instr):
     a: Reg | Desc
     b: Desc
     zero: Expr
+    e: Reg | None = None
 
 
 @node

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...ir.dtype import DTYPES, UINT32, DType
+from ...ir.dtype import DTYPES, DType
 from ...ir.expr import Buffer, Expr, Load, cast, const
 from ...ir.instr import MmaSparse
 from ...ir.op import Impl, Refusal
@@ -15,6 +15,7 @@ from ...layout.atoms import BITS, Atom
 from ...layout.tiles import accumulator, find_atoms, operand_a, operand_b
 from ...target import Target
 from ..context import Context, run
+from .metadata import metadata_words
 from .mma import MOST_STEPS
 from .operands import cleared, load, operand_dtype, shared_layouts, unroll, widened
 from .partition import partition
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .sparse import GemmSparse
 
 NAME = "mma.sp"
-METADATA_BITS = 32  # of one lane for one instruction
 
 
 def sparse_impl(op: GemmSparse, target: Target, warps: int) -> Impl | Refusal:
@@ -101,7 +101,10 @@ def issue(op: GemmSparse, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     part_a, part_b = operand_a(atom, (m, stored), um, un), operand_b(atom, (n, atom.k), um, un)
     a, first_a = _operand(op.a, part_a, op.transpose_a, "a", (mi, count_m), (step, steps, stored), wide, loads, ctx)
     b, first_b = _operand(op.b, part_b, not op.transpose_b, "b", (ni, count_n), (step, steps, atom.k), wide, loads, ctx)
-    e, held_e = _metadata(op, atom, (um, un), step, loads, ctx)
+    bits, width = BITS[atom.a_dtype], op.e.buffer.dtype.bits
+    extent = atom.k // metadata_elements(bits, width)
+    fragment = metadata(bits, width, (m, extent), um, un)
+    e, held_e = metadata_words(op, fragment, step * extent, count_m, loads, ctx)
     c = ctx.reg(op.c.buffer)
     d = run(c, (mi * count_n + ni) * held_c, held_c)
     operands = (run(a, first_a, held_a), run(b, first_b, held_b))
@@ -134,25 +137,3 @@ def _operand(
     made = ctx.registers(f"{letter}_wide", count * held, wide)
     loads.append(unroll(row, count, (unroll(t, held, (Store(made, (row * held + t,), value),)),)))
     return made, var * held
-
-
-def _metadata(
-    op: GemmSparse, atom: Atom, units: tuple[int, int], step: Expr, loads: list[Stmt], ctx: Context
-) -> tuple[Buffer, int]:
-    """(registers of the metadata, how many hold one instruction's 32 bits) for one step."""
-    m = op.mnk[0]
-    bits, dtype = BITS[atom.a_dtype], op.e.buffer.dtype
-    width = dtype.bits
-    extent = atom.k // metadata_elements(bits, width)
-    fragment = metadata(bits, width, (m, extent), *units)
-    made = ctx.registers("e_frag", fragment.registers, dtype)
-    loads += load(op.e, fragment, made, step * extent, op.transpose_e, ctx, matrices=False)
-    held = METADATA_BITS // width
-    count = m // (units[0] * atom.m)
-    if fragment.registers == count * held:
-        return made, held
-    # One element speaks of a whole row: the lane's half of it, and of the one 8 rows below.
-    words, mi, shift = ctx.registers("e_half", count, UINT32), ctx.var("mi"), cast(ctx.thread % 2 * 16, UINT32)
-    low, high = (cast(Load(made, (mi * 2 + i,)), UINT32) >> shift for i in range(2))
-    loads.append(unroll(mi, count, (Store(words, (mi,), low & const(0xFFFF, UINT32) | high << 16),)))
-    return words, 1

@@ -17,7 +17,7 @@ from ...ir.stmt import Region, Stmt
 from ...layout import metadata_elements, same
 from ...target import Target
 from ..context import Context
-from . import mma_sp
+from . import mma_sp, wgmma, wgmma_sp
 from .op import multiply
 
 OPERANDS = ("float16", "bfloat16", "float32", "tfloat32", "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
@@ -43,6 +43,19 @@ class GemmSparse(Op):
     policy: str = "square"
     hints: tuple[tuple[str, Any], ...] = field(default=())
 
+    def hint(self, key: str, default: Any = None) -> Any:
+        return dict(self.hints).get(key, default)
+
+    @property
+    def manual(self) -> bool:
+        """The kernel itself waits for this product."""
+        return self.hint("force") is not None
+
+    @property
+    def called(self) -> str:
+        """What the user wrote."""
+        return "T.wgmma_gemm_sp" if self.manual else "T.gemm_sp"
+
     @property
     def mnk(self) -> tuple[int, int, int]:
         """M, N and K of the product; K counts A's elements as if all were stored."""
@@ -62,14 +75,14 @@ class GemmSparse(Op):
         a, e, b = (r.buffer.dtype for r in (self.a, self.e, self.b))
         if a.name not in OPERANDS or b.name not in OPERANDS or a.bits != b.bits or a.is_int != b.is_int:
             raise ShapeError(
-                f"T.gemm_sp: A is {a}, B is {b}",
+                f"{self.called}: A is {a}, B is {b}",
                 rule=f"both are of one kind and width, of {', '.join(OPERANDS)}",
                 fix="copy one of them to a tile of the other's dtype first",
                 loc=self.loc,
             )
         if e.name not in METADATA:
             raise ShapeError(
-                f"T.gemm_sp: the metadata E `{self.e.buffer.name}` is {e}",
+                f"{self.called}: the metadata E `{self.e.buffer.name}` is {e}",
                 rule=f"metadata is {', '.join(METADATA)}",
                 fix="compress A with another metadata dtype",
                 loc=self.loc,
@@ -83,7 +96,7 @@ class GemmSparse(Op):
         ):
             if tuple(region.extents[-2:]) != (want[::-1] if turned else want) or k % self.factor:
                 raise ShapeError(
-                    f"T.gemm_sp: {letter} `{region.buffer.name}` is {region.extents[-2:]}, C is ({m}, {n})",
+                    f"{self.called}: {letter} `{region.buffer.name}` is {region.extents[-2:]}, C is ({m}, {n})",
                     rule=f"with C ({m}, {n}) and K = {k} (twice A's), {letter} must be {want[::-1] if turned else want}"
                     + (f": one {e} speaks of {self.factor} elements of a row" if letter == "E" else ""),
                     fix=f"change the tile's shape or the transpose_{letter} flag",
@@ -106,7 +119,7 @@ class GemmSparse(Op):
         dense, wrong = expand(held, words, self.e.buffer.dtype.bits, self.a.buffer.dtype.bits)
         if wrong.any() and env.happens(wrong):
             raise SimulationError(
-                f"T.gemm_sp: the metadata E `{self.e.buffer.name}` places two elements at once",
+                f"{self.called}: the metadata E `{self.e.buffer.name}` places two elements at once",
                 rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
                 fix="make A and E by one compression, with this metadata dtype",
                 loc=self.loc,
@@ -125,15 +138,19 @@ class GemmSparse(Op):
         return f"T.gemm_sp({', '.join([*operands, *options])})"
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        found = mma_sp.sparse_impl(self, target, warps)
-        if isinstance(found, Refusal):
+        found = [wgmma_sp.wgmma_sparse_impl(self, target, warps)]
+        if not self.manual:
+            found.append(mma_sp.sparse_impl(self, target, warps))
+        ranked = tuple(i for i in found if isinstance(i, Impl))
+        refused = tuple(r for r in found if isinstance(r, Refusal))
+        if not ranked:
             raise TargetError(
-                f"T.gemm_sp has no instruction on {target}: {found.reason}",
-                rule="a sparse product needs tiles that mma.sp takes",
-                fix="change the tile's extents, the dtypes or the thread count",
+                f"{self.called} has no instruction on {target}: " + "; ".join(f"{r.name}: {r.reason}" for r in refused),
+                rule="a sparse product needs tiles that mma.sp or wgmma.sp takes",
+                fix="T.gemm_sp" if self.manual else "change the tile's extents, the dtypes or the thread count",
                 loc=self.loc,
             )
-        return Choice((found,))
+        return Choice(ranked, refused)
 
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         return {b: ranked[0] for b, ranked in impl.layouts.items() if b.space == "fragment" and b not in known}
@@ -143,7 +160,12 @@ class GemmSparse(Op):
         return tuple((b, best) for b, best in wanted if b in known and not same(known[b], best))
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        if impl.scope == "warpgroup":
+            return wgmma_sp.issue(self, impl, ctx)
         return mma_sp.issue(self, impl, ctx)
+
+    def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
+        return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
 
 
 def _matrix(env: Any, region: Region, transposed: bool) -> np.ndarray:

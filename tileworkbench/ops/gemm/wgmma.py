@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 NAME = "wgmma"
 MAX_N = 256
 WARPS = 4
+K_BYTES = 32
 
 
 def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     """The widest instruction whose N divides a warpgroup's share, or the reason why there is none."""
     if not target.has("wgmma"):
         return Refusal(NAME, f"{target.name} has no wgmma")
-    reason = _refusal(op, warps)
+    reason = refusal(op, warps)
     if reason:
         return Refusal(NAME, reason)
     m, n, k = op.mnk
@@ -59,7 +60,7 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     shared = [(op.a, op.transpose_a), (op.b, not op.transpose_b)][a.space == "fragment" :]
     for region, mn_major in shared:
         buffer = region.buffer
-        found = _swizzles(region, mn_major, n_inst if region is op.b else 64)
+        found = swizzles(region, mn_major, n_inst if region is op.b else 64)
         layouts[buffer] = tuple(x for x in layouts.get(buffer, found) if x in found)
         if not layouts[buffer]:
             return Refusal(NAME, f"rows of `{buffer.name}` fit no swizzle span")
@@ -70,7 +71,8 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     return Impl(name, "tensor", "warpgroup", done, layouts, proxies, cost=m * n * k / 4096, detail=detail)
 
 
-def _refusal(op: Gemm, warps: int) -> str:
+def refusal(op: Any, warps: int, k_bytes: int = K_BYTES) -> str:
+    """Why a warpgroup cannot do the product; `k_bytes` of a dense operand's row are one instruction's."""
     m, _, k = op.mnk
     a, b = op.a.buffer, op.b.buffer
     if warps % WARPS:
@@ -88,14 +90,14 @@ def _refusal(op: Gemm, warps: int) -> str:
             return f"the place in `{region.buffer.name}` is known only at run time"
     if not is_whole(op.c) or (a.space == "fragment" and not is_whole(op.a)):
         return "a part of a fragment takes part"
-    if k % (32 // a.dtype.bytes):
-        return f"K = {k} is not a multiple of {32 // a.dtype.bytes}"
+    if k % (k_bytes // a.dtype.bytes):
+        return f"K = {k} is not a multiple of {k_bytes // a.dtype.bytes}"
     if a.dtype.bytes != 2 and (op.transpose_a or not op.transpose_b):
         return f"{a.dtype} operands must both be contiguous along K (A not transposed, B transposed)"
     return ""
 
 
-def _swizzles(region: Region, mn_major: bool, extent_mn: int) -> tuple[SharedLayout, ...]:
+def swizzles(region: Region, mn_major: bool, extent_mn: int, k_bytes: int = K_BYTES) -> tuple[SharedLayout, ...]:
     """Swizzled layouts that a descriptor can read, widest span first."""
     buffer, item = region.buffer, region.buffer.dtype.bytes
     row, column = (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
@@ -108,7 +110,7 @@ def _swizzles(region: Region, mn_major: bool, extent_mn: int) -> tuple[SharedLay
         size = int(region.extents[-1 if mn_major else -2])
         try:
             for at in range(mn, mn + size - size % extent_mn, extent_mn):
-                wgmma_descriptor(layout, item, mn_major, at, k, extent_mn)
+                wgmma_descriptor(layout, item, mn_major, at, k, extent_mn, k_bytes=k_bytes)
         except LayoutError:
             continue
         found.append(layout)
@@ -129,20 +131,18 @@ def issue(op: Gemm, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
     if op.a.buffer.space == "fragment":
         a: Any = run(ctx.reg(op.a.buffer), (mi * steps + ki) * atom.a.registers, atom.a.registers)
     else:
-        a = _desc(op.a, op.transpose_a, 64, ((unit_m, gm, m // gm), (mi, rows, 64)), (ki, steps, atom.k), ctx)
-    b = _desc(
-        op.b, not op.transpose_b, n_inst, ((unit_n, gn, n // gn), (ni, columns, n_inst)), (ki, steps, atom.k), ctx
-    )
-    zero = ctx.facts.simplify(_zero(op.clear, ki))
+        a = desc(op.a, op.transpose_a, 64, ((unit_m, gm, m // gm), (mi, rows, 64)), (ki, steps, atom.k), ctx)
+    b = desc(op.b, not op.transpose_b, n_inst, ((unit_n, gn, n // gn), (ni, columns, n_inst)), (ki, steps, atom.k), ctx)
+    zero = ctx.facts.simplify(zero_flag(op.clear, ki))
     product: Stmt = Wgmma(atom.instruction, d, a, b, zero, loc=op.loc)
     body: tuple[Stmt, ...] = (product,)
     for var, count in ((ki, steps), (ni, columns), (mi, rows)):
         body = (For(var, ZERO, const(count), ONE, body, "unroll"),)
     ctx.in_flight.append(op)
-    return (WgmmaFence(_touched(op, ctx), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
+    return (WgmmaFence(touched(op, ctx), loc=op.loc), *body, CommitGroup("wgmma", loc=op.loc))
 
 
-def _zero(clear: Expr, ki: Expr) -> Expr:
+def zero_flag(clear: Expr, ki: Expr) -> Expr:
     """Old contents are ignored by the first k-step of a clearing product."""
     first = compare("eq", ki, 0)
     if isinstance(clear, Const):
@@ -150,7 +150,9 @@ def _zero(clear: Expr, ki: Expr) -> Expr:
     return logical("land", clear, first)
 
 
-def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k: Any, ctx: Context) -> Desc:
+def desc(
+    region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k: Any, ctx: Context, k_bytes: int = K_BYTES
+) -> Desc:
     """The operand's descriptor with its start as a linear form of the loops, proven over all of them."""
     buffer, item = region.buffer, region.buffer.dtype.bytes
     layout = ctx.layouts[buffer]
@@ -162,7 +164,9 @@ def _desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k
     at_mn, at_k = (column, row) if mn_major else (row, column)
     for index in np.ndindex(*counts):
         mn = sum(i * size for i, (_, _, size) in zip(index[:-1], along_mn, strict=True))
-        made = wgmma_descriptor(layout, item, mn_major, at_mn + mn, at_k + index[-1] * along_k[2], extent_mn)
+        made = wgmma_descriptor(
+            layout, item, mn_major, at_mn + mn, at_k + index[-1] * along_k[2], extent_mn, k_bytes=k_bytes
+        )
         first = first or made
         starts[index] = made.start
     offset: Expr = const(int(starts.flat[0]) // item)
@@ -195,11 +199,11 @@ def _piecewise(along: np.ndarray[Any, Any], var: Expr, item: int) -> Expr:
     raise LayoutError("a wgmma operand's place is no strided form of its loop")
 
 
-def complete(op: Gemm, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
+def complete(op: Any, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
     """After this the accumulator may be read and the operands overwritten."""
     still = ctx.in_flight[len(ctx.in_flight) - pending :] if pending else []
     ctx.in_flight = list(still)
-    busy = {reg.buffer for other in still for reg in _touched(other, ctx)}
+    busy = {reg.buffer for other in still for reg in touched(other, ctx)}
     # Naming every register tile that may be touched keeps the device compiler from moving work that should overlap with
     # the product behind the wait.
     held = [made for tile, made in ctx.storage.items() if tile.space == "fragment" and made not in busy]
@@ -207,7 +211,7 @@ def complete(op: Gemm, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt
     return (WaitGroup("wgmma", pending, regs=regs, loc=op.loc),)
 
 
-def _touched(op: Gemm, ctx: Context) -> tuple[Reg, ...]:
+def touched(op: Any, ctx: Context) -> tuple[Reg, ...]:
     """Registers that the product reads or writes while it is in flight."""
     fragments = [r.buffer for r in (op.c, op.a) if r.buffer.space == "fragment"]
     return tuple(run(ctx.reg(b), 0, ctx.reg(b).shape[0]) for b in fragments)

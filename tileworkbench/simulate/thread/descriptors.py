@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
+from ...ir.dtype import DType
 from ...ir.instr import Desc
 from .boxes import SWIZZLE_MASK, swizzle
 from .faults import fault
@@ -78,3 +79,8 @@ def operand(p: Program, d: Desc, mn: int, k: int) -> Operand:
         return at
 
     return Operand(d, mn, k, item, start, descriptor_offsets(d, mn, k, item))
+
+
+def elements(raw: Array, at: Array, dtype: DType) -> Array:
+    """The elements of shared memory at these bytes."""
+    return np.ascontiguousarray(raw[at[..., None] + np.arange(dtype.bytes)]).view(dtype.numpy)[..., 0]

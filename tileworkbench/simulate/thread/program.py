@@ -27,7 +27,7 @@ def wgmma_buffers(kernel: Kernel) -> frozenset[Buffer]:
     found: set[Buffer] = set()
     for n in walk(kernel.body):
         if isinstance(n, Wgmma):
-            found.update(r.buffer for r in (n.d, n.a) if isinstance(r, Reg))
+            found.update(r.buffer for r in (n.d, n.a, n.e) if isinstance(r, Reg))
     return frozenset(found)
 
 

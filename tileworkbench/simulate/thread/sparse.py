@@ -5,7 +5,7 @@ storage": with selector 0 lanes 0 and 1 of each quad for 16- and 32-bit operands
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,32 +54,50 @@ def expand(held: Array, fields: Array, width: int) -> tuple[Array, Array]:
     return dense.reshape(rows, groups * size), wrong & (values != 0).any(axis=-1)
 
 
+def words_of(held: Array) -> Array:
+    """The 32 bits that each lane's metadata registers (registers, lanes) hold."""
+    raw = np.ascontiguousarray(held.T).view(np.uint8)
+    return raw.reshape(held.shape[1], REGISTER_BYTES).view("<u4")[:, 0]
+
+
+def check_metadata(s: Any) -> None:
+    """InternalError when the metadata operand is not 32 bits a lane."""
+    if s.e.count * s.e.buffer.dtype.bytes != REGISTER_BYTES:
+        raise InternalError(f"the metadata of {s.atom} is {s.e.count} of {s.e.buffer.dtype}, not 32 bits", loc=s.loc)
+
+
+def dense_rows(w: Warp, s: Any, held: Array, words: Sequence[Array], k: int, width: int) -> Array:
+    """The rows of `a` with zeros where nothing is held, 16 rows for each warp's metadata."""
+    fields = np.concatenate([fields_of(x, k, width) for x in words])
+    rows, wrong = expand(held, fields, width)
+    if wrong.any():
+        row, at = np.argwhere(wrong)[0]
+        raise fault(
+            w,
+            "metadata",
+            f"metadata {fields[row, at]:#06b} for group {at} of row {row}",
+            at=s,
+            rule="a field names two places in rising order (of two 32-bit elements: 0b0100 or 0b1110)",
+            fix="compress the operand and its metadata together",
+        )
+    return rows
+
+
 def mma_sparse(p: Program, s: MmaSparse) -> Callable[[Warp], None]:
     """MmaSparse by a whole warp: d = a·b + c over the dense rows; all operands must be defined."""
     a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
     width, tf32 = a_type.bytes, "tf32" in s.atom
     table = sparse_fragments(s.atom, width)
     check_counts(s, table)
-    if s.e.count * s.e.buffer.dtype.bytes != REGISTER_BYTES:
-        raise InternalError(f"the metadata of {s.atom} is {s.e.count} of {s.e.buffer.dtype}, not 32 bits", loc=s.loc)
+    check_metadata(s)
     operands = (("a", s.a), ("b", s.b), ("c", s.c), ("e", s.e))
     find = [(name, registers(p, reg, False), reg.count) for name, reg in operands]
     target = registers(p, s.d, True)
 
     def run(w: Warp) -> None:
         held_a, held_b, held_c, held_e = held_registers(w, find)
-        words = np.ascontiguousarray(held_e.T).view(np.uint8).reshape(w.lanes, REGISTER_BYTES).view("<u4")[:, 0]
-        fields = fields_of(words, table.b.rows, width)
-        a, wrong = expand(operand_values(table.a.gather(held_a), a_type, tf32), fields, width)
-        if wrong.any():
-            row, at = np.argwhere(wrong)[0]
-            raise fault(
-                w,
-                "metadata",
-                f"metadata {fields[row, at]:#06b} for group {at} of row {row}",
-                rule="a field names two places in rising order (of two 32-bit elements: 0b0100 or 0b1110)",
-                fix="compress the operand and its metadata together",
-            )
+        held = operand_values(table.a.gather(held_a), a_type, tf32)
+        a = dense_rows(w, s, held, [words_of(held_e)], table.b.rows, width)
         b = operand_values(table.b.gather(held_b), b_type, tf32)
         result = accumulate(a, b, table.c.gather(held_c), acc)
         out, into = target(w)

@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import InternalError
 from ...ir.instr import Reg, Wgmma, WgmmaFence
 from .block import Work
-from .descriptors import operand
+from .descriptors import elements, operand
 from .faults import fault
 from .fragments import shape_of, wgmma_a, wgmma_accumulator
 from .groups import GroupWork, add
@@ -25,6 +25,7 @@ from .program import Program
 from .registers import register_rows
 from .rules import RULES
 from .shadow import Pending
+from .sparse import check_metadata, dense_rows, words_of
 from .tensor import accumulate, operand_values
 from .warp import Blocked, RegFile, Warp
 
@@ -53,6 +54,8 @@ class _Part:
     a_first: int
     a_at: Array
     b_at: Array
+    e: Any
+    e_first: int
 
 
 def wgmma(p: Program, s: Wgmma) -> Callable[[Warp], Iterator[Any]]:
@@ -100,15 +103,20 @@ class _Plan:
         self.zero = p.scope.value(s.zero)
         self.d_slot, self.d_start = p.scope.register(s.d.buffer), p.scope.value(s.d.start).read
         self.acc, self.table = s.d.buffer.dtype, wgmma_accumulator(n)
+        held = k
+        if s.e is not None:
+            check_metadata(s)
+            held = k // 2
+            self.e_slot, self.e_start = p.scope.register(s.e.buffer), p.scope.value(s.e.start).read
         if isinstance(s.a, Reg):
             self.a, self.a_type = None, s.a.buffer.dtype
             self.a_slot, self.a_start = p.scope.register(s.a.buffer), p.scope.value(s.a.start).read
-            self.a_table = wgmma_a(k, self.a_type.bytes)
+            self.a_table = wgmma_a(held, self.a_type.bytes)
             self.a_count = s.a.count
             if self.a_count != self.a_table.flat.shape[0]:
                 raise InternalError(f"{s.atom} with {self.a_count} A registers", loc=s.loc)
         else:
-            self.a, self.a_type = operand(p, s.a, 64, k), s.a.addr.buffer.dtype
+            self.a, self.a_type = operand(p, s.a, 64, held), s.a.addr.buffer.dtype
         self.b_type = s.b.addr.buffer.dtype
 
     def part(self, w: Warp) -> _Part:
@@ -132,10 +140,15 @@ class _Plan:
         if self.a is None:
             a = w.regs[self.a_slot]
             a_first = register_rows(w, a, self.a_start(w), self.a_count)
-            self._check_a(w, a, a_first)
+            self._check_read(w, a, a_first, self.a_count, "A")
         else:
             a_at = self.a.addresses(w)
-        return _Part(d, first, zero, a, a_first, a_at, self.b.addresses(w))
+        e, e_first = None, 0
+        if s.e is not None:
+            e = w.regs[self.e_slot]
+            e_first = register_rows(w, e, self.e_start(w), s.e.count)
+            self._check_read(w, e, e_first, s.e.count, "metadata")
+        return _Part(d, first, zero, a, a_first, a_at, self.b.addresses(w), e, e_first)
 
     def _check_fence(self, w: Warp, rf: RegFile, first: int, count: int) -> None:
         rule = RULES["wgmma_fence"]
@@ -152,21 +165,20 @@ class _Plan:
                 )
             )
 
-    def _check_a(self, w: Warp, rf: RegFile, first: int) -> None:
-        count = self.a_count
+    def _check_read(self, w: Warp, rf: RegFile, first: int, count: int, what: str) -> None:
         self._check_fence(w, rf, first, count)
         if rf.writing[first : first + count].any():
             raise fault(
                 w,
                 "in_flight",
-                f"A registers {rf.buffer.name} are still written by a wgmma in flight",
+                f"{what} registers {rf.buffer.name} are still written by a wgmma in flight",
                 rule="a wgmma reads registers that are done",
             )
         if not rf.defined[first : first + count].all():
             raise fault(
                 w,
                 "undefined",
-                f"A registers {rf.buffer.name} hold values that were never written",
+                f"{what} registers {rf.buffer.name} hold values that were never written",
                 rule="all elements of a matrix operand are defined",
             )
         rf.reading[first : first + count] += 1
@@ -244,6 +256,8 @@ class _Plan:
                 part.d.writing[part.first : part.first + s.d.count] -= 1
                 if part.a is not None:
                     part.a.reading[part.a_first : part.a_first + self.a_count] -= 1
+                if part.e is not None:
+                    part.e.reading[part.e_first : part.e_first + s.e.count] -= 1  # type: ignore[union-attr]
                 for one, units in pending:
                     shadow.end_read(one, units)
                     shadow.mark_read(w, None, units, self.number)
@@ -255,23 +269,23 @@ class _Plan:
         """The product of the whole group, from registers and shared bytes as they are now."""
         s, raw = self.s, block.shared.raw
         if self.a is not None:
-            a = _elements(raw, parts[0].a_at, self.a_type)
+            a = elements(raw, parts[0].a_at, self.a_type)
         else:
             held = np.concatenate([x.a.data[x.a_first : x.a_first + self.a_count] for x in parts], axis=1)
             a = self.a_table.gather(held)
-        b = _elements(raw, parts[0].b_at, self.b_type)
+        b = elements(raw, parts[0].b_at, self.b_type)
         c = None
         if not parts[0].zero:
             c = self.table.gather(np.concatenate([x.d.data[x.first : x.first + s.d.count] for x in parts], axis=1))
         tf32 = self.a_type.bytes == 4 and self.a_type.is_float
-        product = accumulate(operand_values(a, self.a_type, tf32), operand_values(b, self.b_type, tf32).T, c, self.acc)
+        rows = operand_values(a, self.a_type, tf32)
+        if s.e is not None:
+            words = [words_of(x.e.data[x.e_first : x.e_first + s.e.count]) for x in parts]
+            rows = dense_rows(block.warps[0], s, rows, words, self.k, self.a_type.bytes)
+        product = accumulate(rows, operand_values(b, self.b_type, tf32).T, c, self.acc)
         out = self.table.scatter(product)
         for i, x in enumerate(parts):
             x.d.data[x.first : x.first + s.d.count] = out[:, i * 32 : i * 32 + 32]
-
-
-def _elements(raw: Array, at: Array, dtype: Any) -> Array:
-    return np.ascontiguousarray(raw[at[..., None] + np.arange(dtype.bytes)]).view(dtype.numpy)[..., 0]
 
 
 def wgmma_fence(p: Program, s: WgmmaFence) -> Callable[[Warp], None]:
