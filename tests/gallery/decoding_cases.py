@@ -12,18 +12,25 @@ from tests.gallery.entry import ROUNDING, Data, Entry, Expected, normal
 from tests.gallery.references import attend
 
 
-def combined(bound: np.ndarray, out: np.ndarray, values: np.ndarray, lse: np.ndarray) -> np.ndarray:
-    """The bound after parts were combined: partial results and logarithms of denominators were rounded in between."""
-    largest = np.abs(values).max()
-    weights = np.log(2) * ROUNDING[HALF] * (np.abs(lse).max() + 1)
-    return 2 * bound + (ROUNDING[HALF] + 2 * weights) * largest
+def in_parts(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, parts: list[slice]) -> tuple[Any, Any]:
+    """Attention by parts of the keys and its bound: results and logarithms of denominators are rounded in between."""
+    unit, whole = ROUNDING[HALF], attend(q, k, v, scale)
+    found = [attend(q, k[..., part, :], v[..., part, :], scale) for part in parts]
+    # A rounded logarithm changes a part's weight relatively, and the sum of all by the worst of them.
+    shifts = [np.log(2) * unit * (np.abs(part.lse) + 1) for part in found]
+    worst, bound = np.max(shifts, axis=0), unit * np.abs(whole.out)
+    for part, shift in zip(found, shifts, strict=True):
+        share = 2.0 ** (part.lse - whole.lse)[..., None]
+        bound = bound + share * (part.bound + (2 * unit + (shift + worst)[..., None]) * np.abs(part.out))
+    return whole.out, bound
 
 
-def split_data(B: int, H: int, S: int, keys: int, D: int, **_: Any) -> Data:
-    q, k, v = normal(1, (B, S, H, D)), normal(2, (B, keys, H, D)), normal(3, (B, keys, H, D), HALF, 0.25)
-    found = attend(split_heads(q), split_heads(k), split_heads(v), D**-0.5)
-    bound = combined(found.bound, found.out, v.astype(float), found.lse)
-    return Data({"Q": q, "K": k, "V": v}, {"Out": Expected(split_heads(found.out), split_heads(bound))})
+def split_data(B: int, H: int, S: int, keys: int, D: int, parts: int, **_: Any) -> Data:
+    q, k, v = normal(1, (B, S, H, D)), normal(2, (B, keys, H, D)), normal(3, (B, keys, H, D))
+    share = keys // parts
+    slices = [slice(n * share, (n + 1) * share) for n in range(parts)]
+    out, bound = in_parts(split_heads(q), split_heads(k), split_heads(v), D**-0.5, slices)
+    return Data({"Q": q, "K": k, "V": v}, {"Out": Expected(split_heads(out), split_heads(bound))})
 
 
 def tile_weights_data(lengths: tuple[int, ...], H: int, KH: int, D: int, sink: bool, BN: int = 128, **_: Any) -> Data:
@@ -49,17 +56,20 @@ def tile_weights_data(lengths: tuple[int, ...], H: int, KH: int, D: int, sink: b
     return Data(inputs, {"Out": Expected(out, bound), "Tiles": Expected(weights, error)})
 
 
-def paged_data(lengths: tuple[int, ...], capacity: int, H: int, D: int, tail: int, page: int, **_: Any) -> Data:
+def paged_data(
+    lengths: tuple[int, ...], capacity: int, H: int, D: int, tail: int, page: int, parts: int, BN: int = 64, **_: Any
+) -> Data:
     B, pages = len(lengths), len(lengths) * capacity // page
     q, q_tail = normal(1, (B, H, D)), normal(2, (B, H, tail))
-    kv, k_tail = normal(3, (B * capacity, D), HALF, 0.25), normal(4, (B * capacity, tail))
+    kv, k_tail = normal(3, (B * capacity, D)), normal(4, (B * capacity, tail))
     table = np.random.default_rng(5).permutation(pages).reshape(B, -1).astype(np.int32)
     out, bound = np.zeros((B, H, D)), np.zeros((B, H, D))
     for b, length in enumerate(lengths):
         rows = (table[b][:, None] * page + np.arange(page)).reshape(-1)[:length]
         query, key = np.concatenate([q[b], q_tail[b]], 1), np.concatenate([kv[rows], k_tail[rows]], 1)
-        found = attend(query, key, kv[rows], (D + tail) ** -0.5)
-        out[b], bound[b] = found.out, combined(found.bound, found.out, kv.astype(float), found.lse)
+        blocks = np.array_split(np.arange(-(-length // BN)), parts)  # the first parts get one more
+        slices = [slice(part[0] * BN, (part[-1] + 1) * BN) for part in blocks]
+        out[b], bound[b] = in_parts(query, key, kv[rows], (D + tail) ** -0.5, slices)
     inputs = {"Q": q, "QTail": q_tail, "KV": kv, "KTail": k_tail, "Table": table, "Lengths": np.int32(lengths)}
     return Data(inputs, {"Out": Expected(out, bound)})
 
@@ -73,6 +83,7 @@ ENTRIES = [
           {"lengths": (50, 130), "H": 8, "KH": 2, "D": 64, "sink": True, "BN": 64},
           {"lengths": (8192, 4096), "H": 64, "KH": 8, "D": 128, "sink": True}),
     Entry("decoding from pages", ("deepseek_mla/example_mla_decode_paged.py",), paged, paged_data,
-          {"lengths": (70, 128), "capacity": 256, "H": 64, "D": 64, "tail": 32, "page": 64, "parts": 2, "threads": 128},
+          {"lengths": (130, 128), "capacity": 256, "H": 64, "D": 64, "tail": 32, "page": 64, "parts": 2,
+           "threads": 128},
           {"lengths": (8000,) * 8, "capacity": 8192, "H": 128, "D": 512, "tail": 64, "page": 64, "parts": 4}),
 ]  # fmt: skip
