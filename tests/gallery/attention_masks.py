@@ -147,7 +147,7 @@ ENTRIES = [
         ("attention_sink/example_mha_sink_fwd_bhsd.py",),
         with_sink,
         sink_data,
-        {"B": 1, "H": 2, "S": 100, "D": 64, "window": None},
+        {"B": 1, "H": 2, "S": 100, "D": 32, "window": None},
         {"B": 1, "H": 64, "S": 4096, "D": 128, "window": None, "BM": 128, "BN": 128, "stages": 2, "threads": 256},
     ),
     Entry(
@@ -155,7 +155,7 @@ ENTRIES = [
         ("attention_sink/example_mha_sink_fwd_bhsd.py",),
         with_sink,
         sink_data,
-        {"B": 1, "H": 2, "S": 192, "D": 64, "window": 64},
+        {"B": 1, "H": 1, "S": 192, "D": 64, "window": 64},
         {"B": 1, "H": 64, "S": 4096, "D": 128, "window": 128, "BM": 128, "BN": 128, "stages": 2, "threads": 256},
     ),
     Entry(

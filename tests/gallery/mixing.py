@@ -223,8 +223,8 @@ def sized(function: Any) -> Any:
 PRE, POST = ("deepseek_mhc/example_mhc_pre.py",), ("deepseek_mhc/example_mhc_post.py",)
 ENTRIES = [
     Entry("product and power of rows", PRE, sized(product_and_power), product_and_power_data,
-          {"n": 40, "mixes": 24, "width": 128, "columns": 64}, {"n": 4096, "mixes": 24, "width": 4 * 4096}),
-    Entry("mixes of streams", PRE, sized(mix), mix_data, {"n": 3, "hidden": 512}, {"n": 4096, "hidden": 4096}),
+          {"n": 32, "mixes": 24, "width": 128, "columns": 64}, {"n": 4096, "mixes": 24, "width": 4 * 4096}),
+    Entry("mixes of streams", PRE, sized(mix), mix_data, {"n": 4, "hidden": 512}, {"n": 4096, "hidden": 4096}),
     Entry("streams put together", POST, sized(put_together), put_together_data, {"n": 3, "streams": 4, "hidden": 512},
           {"n": 4096, "streams": 4, "hidden": 4096}),
 ]  # fmt: skip

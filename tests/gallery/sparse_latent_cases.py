@@ -104,7 +104,7 @@ def without_lengths(function: Any) -> Any:
     return lambda lengths, **sizes: function.compile(**sizes)
 
 
-SMALL = {"lengths": (5, 9), "H": 16, "D": 64, "tail": 32, "topk": 64}
+SMALL = {"lengths": (2, 4), "H": 16, "D": 32, "tail": 16, "topk": 32, "BN": 16}
 LARGE = {"lengths": (1024, 2048), "H": 64, "D": 512, "tail": 64, "topk": 2048}
 ENTRIES = [
     Entry("attention to selected rows", ("dsa_sparse_finetune/sparse_mla_fwd.py",), without_lengths(selected),
@@ -116,7 +116,7 @@ ENTRIES = [
           {"B": 1, "S": 4096, "rows": 8192, "H": 64, "D": 512, "topk": 1024}),
     *[
         Entry(name, (f"deepseek_v32/sparse_mla_fwd_{script}.py",), without_batch(function), by_hand_data,
-              {"B": 1, "S": 3, "H": 64, "D": 128, "tail": 64, "topk": 256},
+              {"B": 1, "S": 2, "H": 64, "D": 64, "tail": 64, "topk": 256},
               {"B": 1, "S": 4096, "H": 128, "D": 512, "tail": 64, "topk": 2048}, hopper=True)
         for name, script, function in (
             ("attention to selected rows, one group weighs", "pipelined", one_maker),

@@ -6,6 +6,9 @@ import textwrap
 
 import pytest
 
+import tileworkbench.language as T
+from tileworkbench.errors import TileError
+
 from .cells import body, build
 
 CASES = {
@@ -177,3 +180,28 @@ def test_warp_groups():
     )
     assert lines[1:3] == ["T.mbarrier_arrive(bar[0])", "T.mbarrier_wait_parity(bar[n % 2], n % 2)"]
     assert lines[3] == "with T.ws(1):" and lines[5] == "    T.clear(A)"
+
+
+def test_a_tensor_in_global_memory_stays_row_major_and_says_so():
+    """The layout's function is not even asked: over a tensor of 2³³ elements that would take for ever."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((2**18, 2**15), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            s = T.alloc_shared((64, 64), "float32")
+            T.annotate_layout({A: T.Layout(A.shape, lambda i, j: [j, i])})
+            T.copy(A[0:64, 0:64], s)
+            T.copy(s, B)
+
+    assert kernel.kernel.notes == ("T.annotate_layout: `A` is a tensor in global memory and stays row-major",)
+
+
+def test_a_layout_function_is_wrong_at_its_line():
+    with pytest.raises(TileError, match="negative"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((8, 8), "float32")):
+            with T.Kernel(1, threads=32):
+                s = T.alloc_shared((8, 8), "float32")
+                T.annotate_layout({s: T.Layout((8, 8), lambda i, j: [i - 1, j])})
+                T.copy(A, s)

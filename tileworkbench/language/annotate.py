@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
+from ..layout import FunctionLayout
 from .builder import Builder, require
 from .faults import fault, shown
 from .layouts import Fragment, Layout
@@ -39,10 +40,15 @@ def as_layout(buffer: Buffer, value: Any) -> Any:
 
 
 def annotate_layout(layouts: Mapping[Any, Any]) -> None:
-    """Fixes the layouts of tiles: {buffer: layout}."""
+    """Fixes the layouts of tiles: {buffer: layout}. A tensor in global memory stays row-major, and a note says so."""
     builder, given = _buffers("T.annotate_layout", layouts)
-    made = {b: as_layout(b, value) for b, value in given.items()}
+    made = {b: as_layout(b, value) for b, value in given.items() if b.space != "global"}
+    for layout in made.values():
+        _ = layout.size if isinstance(layout, FunctionLayout) else 0  # a function's mistakes show at this line
     builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **made}
+    for tensor in given.keys() - made.keys():
+        text = f"T.annotate_layout: `{tensor.name}` is a tensor in global memory and stays row-major"
+        builder.attrs["notes"] = (*builder.attrs.get("notes", ()), text)
 
 
 def annotate_safe_value(values: Mapping[Any, Any]) -> None:

@@ -64,6 +64,8 @@ def one_kernel(
     header: Loc,
 ) -> Kernel:
     """The ir.Kernel of one T.Kernel block."""
+    attrs = dict(attrs)
+    notes = attrs.pop("notes", ())
     kernel = Kernel(
         name=name,
         params=params,
@@ -77,6 +79,7 @@ def one_kernel(
         defaults=dict(defaults),
         attrs={**attrs, "prelude": launch.prelude} if launch.prelude else attrs,
         cluster=launch.cluster,
+        notes=tuple(dict.fromkeys(notes)),
         loc=header,
     )
     check_scopes(kernel)

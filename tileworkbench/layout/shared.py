@@ -149,20 +149,30 @@ class SwizzledLayout(SharedLayout):
 
 
 class FunctionLayout(SharedLayout):
-    """A user's index function. Several physical indices are linearised row-major over the extents they reach."""
+    """A user's index function. Several physical indices are linearised row-major over the extents they reach. The
+    function is evaluated, over all indices, when something is asked of it."""
 
     def __init__(self, shape: tuple[int, ...], function: Callable[..., Any]) -> None:
         self.shape, self.function = shape, function
-        places = evaluate(function, list(np.indices(shape, dtype=np.int32)))
+
+    @cached_property
+    def _places(self) -> tuple[IntArray, ...]:
+        places = evaluate(self.function, list(np.indices(self.shape, dtype=np.int32)))
         if any(p.size and p.min() < 0 for p in places):
             raise LayoutError(
                 "the layout function gives a negative index",
                 rule="physical indices start at 0",
                 fix="add the offset that makes them so",
             )
-        self.physical_shape = tuple(int(p.max()) + 1 if p.size else 0 for p in places)
-        self.size = prod(self.physical_shape)
-        self._places = places
+        return places
+
+    @cached_property
+    def physical_shape(self) -> tuple[int, ...]:
+        return tuple(int(p.max()) + 1 if p.size else 0 for p in self._places)
+
+    @cached_property
+    def size(self) -> int:  # type: ignore[override]
+        return prod(self.physical_shape)
 
     def offset(self, *coords: Any) -> Any:
         result = self.function(*coords)
