@@ -179,3 +179,26 @@ def test_what_packed_elements_cannot_do_is_said():
         def bits(X: T.Tensor((64,), "uint4"), Y: T.Tensor((64,), "int4")):
             with T.Kernel(1, threads=32):
                 Y[0] = T.reinterpret(X[0], "int4")
+
+
+def test_eager_kernels_see_packed_arrays_by_elements():
+    torch = pytest.importorskip("torch")
+
+    @tw.jit(target="cpu")
+    def kernel(A, B):
+        M, K = T.const("M K")
+        s = T.dynamic("s")
+        A: T.StridedTensor[[M, K], [s, 1], T.int4]
+        B: T.Tensor[[M, K], T.int32]
+
+        with T.Kernel(1, threads=32):
+            for i, j in T.Parallel(M, K):
+                B[i, j] = A[i, j] * 100 + s
+
+    codes = np.random.default_rng(3).integers(-8, 8, (8, 16))
+    packed = (codes[:, ::2] & 15 | (codes[:, 1::2] & 15) << 4).astype(np.uint8).view(np.int8)
+    b = torch.zeros((4, 16), dtype=torch.int32)
+    kernel(torch.from_numpy(packed)[::2], b)
+    assert np.array_equal(b.numpy(), codes[::2] * 100 + 32)
+    with pytest.raises(LaunchError, match=r"has extent 8 in dimension 1|shape \(4, 8\)"):
+        kernel(torch.from_numpy(packed)[::2], b[:, :8])

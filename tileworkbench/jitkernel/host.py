@@ -36,7 +36,11 @@ def call(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
             view, owner = as_numpy(param, values[param.name])
             library = "torch" if owner == "torch" else library
             if param.dtype.is_packed and view.dtype != param.dtype.numpy:
-                packed.append((view, packing.unpack(view, param.dtype.name)))
+                elements = packing.unpack(view, param.dtype.name)
+                if param.strides is not None:
+                    steps = packing.logical(arrays.read(values[param.name]), param.dtype.name).strides
+                    elements = packing.with_strides(elements, steps)
+                packed.append((view, elements))
                 view = packed[-1][1]
             ready.append(view)
     try:

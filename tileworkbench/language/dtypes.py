@@ -123,6 +123,12 @@ class VectorDtype(UnbuiltDtype):
         made.lanes = lanes
         return made
 
+    def as_torch(self) -> Any:
+        """The torch dtype of the pair (imports torch): torch has one, float4_e2m1fn_x2."""
+        import torch
+
+        return getattr(torch, f"{self.removesuffix(f'x{self.lanes}')}_x{self.lanes}")
+
 
 def vector_dtype(name: str) -> VectorDtype | None:
     """The type that `T.<name>` names when it is an element type and a number of lanes."""

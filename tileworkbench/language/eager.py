@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import LaunchError
-from ..ir.dtype import DType, dtype
+from ..ir.dtype import DType
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
+from .arrays import entries, fits
 from .faults import fault
 from .finish import finish, single
 from .parameters import is_array
@@ -134,12 +135,15 @@ def elaborate_all(
 
 def constants(found: Signature, given: Mapping[str, Any]) -> dict[str, int]:
     """The value of every T.const of a signature for these arguments; LaunchError where tensors disagree."""
-    values = {name: _constant(name, place, given) for name, place in found.consts.items()}
+    types = {p.name: p.dtype for p in found.tensors}
+    values = {name: _constant(name, place, given, types) for name, place in found.consts.items()}
     _check_constants(found, values, given)
     return values
 
 
-def _constant(name: str, place: tuple[str, str, int] | None, given: Mapping[str, Any]) -> int:
+def _constant(
+    name: str, place: tuple[str, str, int] | None, given: Mapping[str, Any], types: Mapping[str, DType | None]
+) -> int:
     if name in given:
         return int(given[name])
     if place is None or place[0] not in given:
@@ -149,35 +153,14 @@ def _constant(name: str, place: tuple[str, str, int] | None, given: Mapping[str,
             fix=f"pass {name}=…, or the tensor `{place[0] if place else name}`",
         )
     tensor, kind, axis = place
-    entries = _entries(given[tensor], kind)
-    if axis >= len(entries):
+    found = entries(given[tensor], kind, types.get(tensor))
+    if axis >= len(found):
         raise LaunchError(
-            f"`{tensor}` has {len(entries)} dimension{'s' * (len(entries) != 1)}",
+            f"`{tensor}` has {len(found)} dimension{'s' * (len(found) != 1)}",
             rule=f"`{name}` is its {kind} {axis}",
             fix="pass a tensor of the declared rank",
         )
-    return int(entries[axis])
-
-
-def _entries(array: Any, kind: str) -> tuple[Any, ...]:
-    """Shape, or strides in elements, of an array."""
-    if kind == "shape":
-        return tuple(array.shape)
-    strides = array.stride() if callable(getattr(array, "stride", None)) else getattr(array, "strides", None)
-    if strides is None:
-        return _row_major(tuple(array.shape))
-    # NumPy counts strides in bytes.
-    size = getattr(array, "itemsize", None) if hasattr(array, "__array_interface__") else None
-    return tuple(s // size for s in strides) if size else tuple(strides)
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    out: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        out.append(step)
-        step *= extent
-    return tuple(reversed(out))
+    return int(found[axis])
 
 
 def _check_constants(found: Signature, constants: Mapping[str, int], given: Mapping[str, Any]) -> None:
@@ -185,7 +168,7 @@ def _check_constants(found: Signature, constants: Mapping[str, int], given: Mapp
     for p in found.tensors:
         if not is_array(given.get(p.name)):
             continue
-        actual = _entries(given[p.name], "shape")
+        actual = entries(given[p.name], "shape", p.dtype)
         for axis, (entry, extent) in enumerate(zip(p.shape, actual, strict=False)):
             if isinstance(entry, Var) and constants.get(entry.name, extent) != extent:
                 raise LaunchError(
@@ -200,28 +183,19 @@ def _value(entry: Any, constants: Mapping[str, int]) -> str:
 
 
 def _check_tensor(param: Buffer, array: Any) -> None:
-    shape = tuple(array.shape)
-    fits = len(shape) == param.rank and all(
+    shape = entries(array, "shape", param.dtype)
+    matches = len(shape) == param.rank and all(
         isinstance(want, Expr) or want == have for want, have in zip(param.shape, shape, strict=False)
     )
-    if not fits:
+    if not matches:
         raise LaunchError(
             f"`{param.name}` has shape {shape}",
             rule=f"it is declared as ({', '.join(show(e) for e in param.shape)})",
             fix="pass a tensor of that shape",
             loc=param.loc,
         )
-    have = dtype(array.dtype)
-    if not holds(have, param.dtype):
+    if not fits(array, param.dtype):
+        have = str(array.dtype).removeprefix("torch.")
         raise LaunchError(
             f"`{param.name}` has dtype {have}", rule=f"it is declared as {param.dtype}", fix="convert it", loc=param.loc
         )
-
-
-def holds(have: DType, want: DType) -> bool:
-    """Whether an array of dtype `have` may stand for a parameter of dtype `want`: the same storage read another way."""
-    if have is want:
-        return True
-    families = ({"tfloat32", "float32"}, {"bool", "uint8", "int8"})
-    eight_bits = have.is_float and want.is_float and have.bits == want.bits == 8
-    return eight_bits or any({have.name, want.name} <= names for names in families)

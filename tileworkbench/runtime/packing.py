@@ -36,3 +36,12 @@ def unpack(pairs: np.ndarray, dtype: str) -> np.ndarray:
         codes = (codes ^ 8) - np.uint8(8)
         return codes.view(np.int8).astype(numpy_dtype(dtype))
     return codes.view(numpy_dtype(dtype))
+
+
+def with_strides(values: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The same values in memory with these strides, in elements."""
+    span = 1 + sum((n - 1) * s for n, s in zip(values.shape, strides, strict=True)) if values.size else 0
+    flat = np.zeros(span, values.dtype)
+    made = np.lib.stride_tricks.as_strided(flat, values.shape, tuple(s * values.itemsize for s in strides))
+    made[...] = values
+    return made

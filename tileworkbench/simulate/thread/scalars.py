@@ -215,7 +215,7 @@ def converter(source: DType, to: DType, saturate: bool) -> Unary:
 
         def to_float(x: Any) -> Any:
             if source.is_int:  # to narrow floats by way of float32, as the device's conversions do
-                y = np.asarray(x, dtype=source.numpy).astype(wide)
+                y: Any = np.asarray(x, dtype=source.numpy).astype(wide)
             else:
                 y = x.astype(wide) if isinstance(x, np.ndarray | np.generic) else wide(x)
             if limit is not None:
