@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import traceback
 
@@ -12,6 +13,7 @@ import tileworkbench.language as T
 from tileworkbench.errors import LanguageError, LaunchError, Loc
 from tileworkbench.ir.expr import Var, same
 from tileworkbench.language import eager
+from tileworkbench.language.source import find
 
 from .cells import kernel_lines, run_cell
 
@@ -371,3 +373,16 @@ def test_storage_that_may_stand_for_another_dtype():
     assert [p.dtype.name for p in kernel.params] == ["tfloat32", "bool"]
     with pytest.raises(LaunchError, match="`A` has dtype float64"):
         eager.elaborate(main, {"A": np.zeros(4), "B": np.zeros(4, np.bool_)})
+
+
+def test_links_that_other_tools_leave_in_syntax_trees_are_not_followed():
+    def main(A: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=4) as _bx:
+            A[T.get_thread_binding()] = 1.0
+
+    node = find(main).node
+    for inner in ast.walk(node):
+        for child in ast.iter_child_nodes(inner):
+            child.parent = inner
+    assert T.prim_func(main).params[0].name == "A"
+    assert ast.dump(find(main).node) == ast.dump(node)  # reading leaves the file's own tree alone

@@ -114,7 +114,6 @@ def read_all(fn: Any, outer: Mapping[str, Any] | None = None) -> tuple[Kernel, .
     return finish(run(fn, outer or {}, "lazy"))
 
 
-@held_back()
 def run(
     fn: Callable[..., Any],
     outer: Mapping[str, Any],
@@ -126,9 +125,10 @@ def run(
     """Traces `fn`: binds its parameters, runs the staged text, and returns the builder with what it made."""
     builder = Builder(fn.__name__, style, phase)
     try:
-        staged = stage(fn, outer)
+        with held_back():
+            staged = stage(fn, outer)
         table = builder.table = Table(builder, fn, constants)
-        with reading(builder), builder.activate(fn.__name__) as scope:
+        with held_back(), reading(builder), builder.activate(fn.__name__) as scope:
             values = table.bind(annotations_of(fn, outer), given or {})
             for name, value in values.items():
                 scope.values[name], scope.homes[name] = value, builder.frame
