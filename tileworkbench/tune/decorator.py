@@ -97,9 +97,10 @@ class Tuned:
         if any(name in given for name in configs[0] if name != PASS_CONFIGS):
             return None
         key = self._key(args, named, configs)
-        if key not in self.results:
-            self.results[key] = self._from_disk(key, args, named) or self._searched(key, configs, args, named)
-        return self.results[key]
+        now = (key, self.fn._surroundings.state())  # a kernel is given again only while its globals are as they were
+        if now not in self.results:
+            self.results[now] = self._from_disk(key, args, named) or self._searched(key, configs, args, named)
+        return self.results[now]
 
     def _checked(self, configs: list[dict[str, Any]]) -> None:
         if not configs:
@@ -177,8 +178,9 @@ class Tuned:
         cells = [c.cell_contents for c in self.fn.fn.__closure__ or ()]
         if not all(record.representable(c) for c in cells):
             return None
-        device = self._target().device.name
-        return record.place(record.digest(source, cells, key, self.fn.settings, device, self.settings))
+        device, outside = self._target().device.name, self.fn.fn.__globals__
+        named = {n: outside[n] for n in self.fn._surroundings.names if record.representable(outside.get(n, self))}
+        return record.place(record.digest(source, cells, named, key, self.fn.settings, device, self.settings))
 
 
 def result(
