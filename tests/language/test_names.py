@@ -149,3 +149,25 @@ def test_dtypes_are_their_names():
         T.Tensor((4,), T.int2)
     with pytest.raises(TargetError, match="narrower than a byte"):
         T.Tensor((4,), "float6_e3m2fn")
+
+
+def test_names_that_are_not_built_say_what_they_need():
+    """A name of the language is never silently missing."""
+    for name, words in {
+        "alloc_tmem": "sm_100",
+        "ptx_mma_block_scale": "sm_120",
+        "launch_thread": "TVM's own IR",
+        "match_any_sync": "not built yet",
+        "tma_load": "T.tma_copy",
+    }.items():
+        with pytest.raises(TargetError, match=words) as error:
+            getattr(T, name)
+        assert name in str(error.value)
+
+
+def test_older_spellings_of_exchanges():
+    def shuffled(call: str) -> list[str]:
+        return body(f"x = T.alloc_local((1,), 'float32')\nx[0] = {call}")
+
+    assert shuffled("T.tvm_warp_shuffle_down(-1, x[0], 2, 32, 32)")[-1] == shuffled("T.shfl_down(x[0], 2, 32, -1)")[-1]
+    assert shuffled("T.tvm_warp_shuffle_up(7, x[0], 1, 16, 32)")[-1] == shuffled("T.shfl_up(x[0], 1, 16, 7)")[-1]

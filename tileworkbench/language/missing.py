@@ -11,7 +11,36 @@ _NEEDS = {
     "Blackwell tensor memory (sm_100), which no target here has yet": (
         "alloc_tmem tcgen05_gemm tcgen05_mma_arrive tcgen05_before_thread_sync tcgen05_after_thread_sync "
         "tcgen05_cp_warpx4 tcgen05_sf_warp_transpose deallocate_tmem tcgen05_gemm_blockscaled mma_gemm_blockscaled "
-        "tcgen05_gemm_sp tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled"
+        "tcgen05_gemm_sp tma_gather4 tma_scatter4 clc_try_cancel clc_try_cancel_multicast clc_is_canceled "
+        "alloc_tcgen05_instr_desc alloc_tcgen05_instruction_desc alloc_tcgen05_smem_desc initialize_tcgen05_descriptor "
+        "ptx_tcgen05_mma_ss ptx_tcgen05_mma_ts ptx_tcgen05_mma_blockscaled_ss tma_load_2sm tma_gather4_bytes"
+    ),
+    "block-scaled products (sm_120), which no target here has yet": "make_blockscaled_gemm_layout ptx_mma_block_scale",
+    "the products of sm_70, which no target here has": "ptx_mma_sm70",
+    "a function written as TVM's own IR; a kernel here is a T.prim_func or a jit function with T.Kernel": (
+        "Else If IntImm KernelLaunchFrame Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace Then "
+        "While allocate anylist_getitem anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed "
+        "call_cpacked call_cpacked_lowered call_llvm_intrin call_llvm_pure_intrin call_packed call_packed_lowered "
+        "decl_buffer end_profile_intrinsic func_attr get_let_value handle has_let_value launch_thread let "
+        "lookup_param loop_break q_multiply_shift q_multiply_shift_per_axis reads ret sblock sblock_attr "
+        "start_profile_intrinsic target tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape tvm_storage_sync "
+        "tvm_struct_get tvm_struct_set tvm_thread_invariant tvm_throw_last_error tvm_tuple type_annotation undef "
+        "vectorcombine vectorhigh vectorlow vscale writes"
+    ),
+    "matrix fragments of the older CUDA interface; T.gemm and T.ptx_mma are what there is": (
+        "mma_fill mma_store tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_store_matrix_sync"
+    ),
+    "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
+        "create_barriers create_tma_descriptor increase_descriptor_offset ptx_arrive_barrier "
+        "ptx_arrive_barrier_expect_tx ptx_arrive_cluster_barrier ptx_cp_async_barrier ptx_cp_async_bulk "
+        "ptx_init_barrier_thread_count ptx_wait_barrier tma_load"
+    ),
+    "matches between lanes, which are not built yet (T.ballot_sync and T.shfl_sync are)": (
+        "match_any_sync match_all_sync"
+    ),
+    "a fence of the whole grid outside a cooperative launch; T.sync_grid is what there is": "sync_global",
+    "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
+        "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
     "a device function outside the kernel's own text, which the simulator cannot run": (
         "call_intrin CUDASourceCodeKernel"
@@ -25,7 +54,7 @@ _NEEDS = {
         "ptx_wgmma_rs"
     ),
     "an explicit role schedule, which is not built yet": (
-        "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule annotate_ws_schedule ws_op"
+        "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule WSInstr WSOpRef annotate_ws_schedule ws_op"
     ),
     "a tile scheduler object, which is not built yet": "PersistentTileScheduler BaseTileScheduler",
     "a cluster's barrier, which is not built yet": "alloc_cluster_barrier copy_cluster",

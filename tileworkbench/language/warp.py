@@ -38,6 +38,21 @@ def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: int = 32, warp_siz
     return shfl_sync(value, lane, width, mask)
 
 
+def tvm_warp_shuffle_up(mask: Any, value: Any, delta: Any, width: int = 32, warp_size: int = 32) -> Expr:
+    """The older spelling of T.shfl_up."""
+    return shfl_up(value, delta, width, mask)
+
+
+def tvm_warp_shuffle_down(mask: Any, value: Any, delta: Any, width: int = 32, warp_size: int = 32) -> Expr:
+    """The older spelling of T.shfl_down."""
+    return shfl_down(value, delta, width, mask)
+
+
+def tvm_warp_activemask() -> Expr:
+    """The older spelling of T.activemask."""
+    return activemask()
+
+
 def _vote(name: str, result: Any, text: str) -> Callable[..., Expr]:
     def made(predicate: Any, mask: Any = FULL) -> Expr:
         return Call(name, (truth(predicate), as_expr(mask, UINT32)), dtype=result)
