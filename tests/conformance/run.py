@@ -138,11 +138,16 @@ def ending(output: str) -> tuple[str, str, str]:
 
 
 def all_run(jobs: list[Job], alone: list[str], workers: int, act: Callable[[Job], Outcome]) -> Iterator[Outcome]:
-    """Outcomes as they come; jobs whose names hold a word of `alone` run last, one at a time."""
+    """Outcomes as they come. Jobs whose names hold a word of `alone` run last, one at a time, and so do once more those
+    that found no memory on the card beside others."""
     single = [job for job in jobs if any(word in job.name for word in alone)]
     with ThreadPoolExecutor(workers) as pool:
-        together = [pool.submit(act, job) for job in jobs if job not in single]
-        yield from (done.result() for done in as_completed(together))
+        together = {pool.submit(act, job): job for job in jobs if job not in single}
+        for done in as_completed(together):
+            if workers > 1 and done.result().error == "OutOfMemoryError":
+                single.append(together[done])
+            else:
+                yield done.result()
     yield from map(act, single)
 
 

@@ -125,6 +125,19 @@ def test_scripts_that_run_alone_come_last(checkout, tmp_path):
     assert ran[-1] == "a/good.py" and len(ran) == 4
 
 
+def test_scripts_that_find_no_memory_beside_others_run_again(checkout, tmp_path):
+    ran: list[str] = []
+
+    def act(job: run.Job) -> run.Outcome:
+        full = "good" in job.name and job.name not in ran
+        ran.append(job.name)
+        status, error = ("failed", "OutOfMemoryError") if full else ("passed", "")
+        return run.Outcome(job.name, job.group, status, 0.0, error)
+
+    outcomes = list(run.all_run(run.listed(checkout, [], tmp_path / "list"), [], 3, act))
+    assert {o.status for o in outcomes} == {"passed"} and len(outcomes) == 4 and ran.count("a/good.py") == 2
+
+
 def test_kernels_of_tile_programs_are_timed_by_their_names():
     names = {
         "main_kernel": [3e6, 1e6, 2e6],
