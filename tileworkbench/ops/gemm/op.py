@@ -102,7 +102,7 @@ class Gemm(Op):
         return f"T.gemm({', '.join([show(self.a), show(self.b), show(self.c), *options])})"
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
-        found = [wgmma.wgmma_impl(self, target, warps), mma.mma_impl(self, target, warps)]
+        found = [wgmma.wgmma_impl(self, facts, target, warps), mma.mma_impl(self, target, warps)]
         if self.hint("force") == "wgmma" and isinstance(found[0], Refusal):
             raise TargetError(
                 f"T.wgmma_gemm: {found[0].reason}", rule="wgmma was asked for", fix="T.gemm", loc=self.loc

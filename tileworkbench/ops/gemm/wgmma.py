@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InternalError, LayoutError
+from ...ir.arith import Facts
 from ...ir.expr import Buffer, Const, Expr, compare, const, logical
 from ...ir.instr import Addr, CommitGroup, Desc, Reg, WaitGroup, Wgmma, WgmmaFence
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import ONE, ZERO, For, Region, Stmt
 from ...layout import SharedLayout
-from ...layout.descriptor import Descriptor, wgmma_descriptor
+from ...layout.descriptor import GROUP, Descriptor, wgmma_descriptor
 from ...layout.tiles import wgmma_accumulator, wgmma_operand_a
 from ...layout.wgmma import wgmma_atom, wgmma_n
 from ...target import Target
@@ -27,15 +28,16 @@ if TYPE_CHECKING:
 
 NAME = "wgmma"
 MAX_N = 256
+MOST_SPAN = 128  # bytes of the widest swizzle
 WARPS = 4
 K_BYTES = 32
 
 
-def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
+def wgmma_impl(op: Gemm, facts: Facts, target: Target, warps: int) -> Impl | Refusal:
     """The widest instruction whose N divides a warpgroup's share, or the reason why there is none."""
     if not target.has("wgmma"):
         return Refusal(NAME, f"{target.name} has no wgmma")
-    reason = refusal(op, warps)
+    reason = refusal(op, facts, warps)
     if reason:
         return Refusal(NAME, reason)
     m, n, k = op.mnk
@@ -71,8 +73,9 @@ def wgmma_impl(op: Gemm, target: Target, warps: int) -> Impl | Refusal:
     return Impl(name, "tensor", "warpgroup", done, layouts, proxies, cost=m * n * k / 4096, detail=detail)
 
 
-def refusal(op: Any, warps: int, k_bytes: int = K_BYTES) -> str:
-    """Why a warpgroup cannot do the product; `k_bytes` of a dense operand's row are one instruction's."""
+def refusal(op: Any, facts: Facts | None, warps: int, k_bytes: int = K_BYTES) -> str:
+    """Why a warpgroup cannot do the product; `k_bytes` of a dense operand's row are one instruction's. Without `facts`
+    places are constants."""
     m, _, k = op.mnk
     a, b = op.a.buffer, op.b.buffer
     if warps % WARPS:
@@ -85,9 +88,9 @@ def refusal(op: Any, warps: int, k_bytes: int = K_BYTES) -> str:
         return f"A `{a.name}` is neither a shared tile nor a fragment"
     if a.space == "fragment" and op.transpose_a:
         return "A in registers cannot be transposed"
-    for region in (op.a, op.b):
-        if region.buffer.space == "shared" and not all(isinstance(s, Const) for s in region.starts[-2:]):
-            return f"the place in `{region.buffer.name}` is known only at run time"
+    for region, mn_major in ((op.a, op.transpose_a), (op.b, not op.transpose_b)):
+        if region.buffer.space == "shared" and not _placed(region, mn_major, facts):
+            return f"the place in `{region.buffer.name}` is known only at run time, and not surely at whole groups"
     if not is_whole(op.c) or (a.space == "fragment" and not is_whole(op.a)):
         return "a part of a fragment takes part"
     if k % (k_bytes // a.dtype.bytes):
@@ -97,10 +100,26 @@ def refusal(op: Any, warps: int, k_bytes: int = K_BYTES) -> str:
     return ""
 
 
+def _late(region: Region) -> bool:
+    """The place in the tile is known only at run time."""
+    return not all(isinstance(s, Const) for s in region.starts[-2:])
+
+
+def _placed(region: Region, mn_major: bool, facts: Facts | None) -> bool:
+    """Where the place is known only at run time, it is surely one at which a descriptor may begin, whatever the span:
+    whole groups of rows, and along the columns whole spans of MN or whole steps of K."""
+    row, column = region.starts[-2:]
+    step = (MOST_SPAN if mn_major else K_BYTES) // region.buffer.dtype.bytes
+    if not _late(region):
+        return True
+    return facts is not None and facts.divides(GROUP, row) and facts.divides(step, column)
+
+
 def swizzles(region: Region, mn_major: bool, extent_mn: int, k_bytes: int = K_BYTES) -> tuple[SharedLayout, ...]:
     """Swizzled layouts that a descriptor can read, widest span first."""
     buffer, item = region.buffer, region.buffer.dtype.bytes
-    row, column = (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
+    # All places are alike that begin at whole groups.
+    row, column = (0, 0) if _late(region) else (int(s.value) for s in region.starts[-2:])  # type: ignore[attr-defined]
     mn, k = (column, row) if mn_major else (row, column)
     found = []
     for span in (128, 64, 32):
@@ -154,6 +173,8 @@ def desc(
     region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k: Any, ctx: Context, k_bytes: int = K_BYTES
 ) -> Desc:
     """The operand's descriptor with its start as a linear form of the loops, proven over all of them."""
+    if _late(region):
+        return _late_desc(region, mn_major, extent_mn, along_mn, along_k, ctx)
     buffer, item = region.buffer, region.buffer.dtype.bytes
     layout = ctx.layouts[buffer]
     axes = [*along_mn, along_k]
@@ -177,6 +198,26 @@ def desc(
         offset = offset + _piecewise(along, var, item)
     if first is None:
         raise InternalError("a wgmma operand without an instruction", loc=region.loc)
+    base = ctx.address(buffer, (*region.starts[:-2], ZERO, ZERO))
+    place = Addr(base.buffer, ctx.facts.simplify(base.offset + offset))
+    return Desc(place, first.span, first.leading, first.stride, "mn" if mn_major else "k")
+
+
+def _late_desc(region: Region, mn_major: bool, extent_mn: int, along_mn: Any, along_k: Any, ctx: Context) -> Desc:
+    """The descriptor of an operand whose place in the tile is worked out at run time."""
+    buffer, item = region.buffer, region.buffer.dtype.bytes
+    layout = ctx.layouts[buffer]
+    first = wgmma_descriptor(layout, item, mn_major, 0, 0, extent_mn)
+    tile = SharedLayout.swizzled(layout.shape, item, first.span)
+    row, column = region.starts[-2:]
+    along: list[Expr] = [ZERO, ZERO]
+    for axis, parts in ((0, along_mn), (1, (along_k,))):
+        for var, count, size in parts:
+            along[axis] = along[axis] + (var * size if count > 1 else ZERO)
+    row = ctx.facts.simplify(row + along[1 if mn_major else 0])
+    column = ctx.facts.simplify(column + along[0 if mn_major else 1])
+    width = tile.panel_columns
+    offset = column // width * tile.panel_size + row * width + column % width
     base = ctx.address(buffer, (*region.starts[:-2], ZERO, ZERO))
     place = Addr(base.buffer, ctx.facts.simplify(base.offset + offset))
     return Desc(place, first.span, first.leading, first.stride, "mn" if mn_major else "k")

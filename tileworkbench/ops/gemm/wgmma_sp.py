@@ -32,7 +32,7 @@ def wgmma_sparse_impl(op: GemmSparse, target: Target, warps: int) -> Impl | Refu
     """The widest instruction whose N divides a warpgroup's share, or the reason why there is none."""
     if not target.has("wgmma"):
         return Refusal(NAME, f"{target.name} has no wgmma")
-    reason = refusal(op, warps, K_BYTES)
+    reason = refusal(op, None, warps, K_BYTES)
     if reason:
         return Refusal(NAME, reason)
     m, n, k = op.mnk
