@@ -46,3 +46,14 @@ def test_the_only_tensor_that_tells_a_size_stays():
                 B[k] = 1
 
     assert [p.name for p in apply_simplify(ones).params] == ["sized", "B"]
+
+
+def test_names_of_other_backends_mean_the_one_builder():
+    from tileworkbench.compat.device import check_cutedsl_available
+    from tileworkbench.target import Target
+
+    check_cutedsl_available()
+    assert Target.of("cutedsl") == Target.of("cuda")
+    first, second = (JITKernel(sums(n), target="cpu", execution_backend="cutedsl") for n in (2, 3))
+    assert first.adapter.kernels == {"total": first}
+    assert first.adapter.kernels != second.adapter.kernels

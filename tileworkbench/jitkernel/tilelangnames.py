@@ -34,6 +34,11 @@ class Adapter:
         return self.kernel(*args, **named)
 
     @property
+    def kernels(self) -> dict[str, Any]:
+        """The launches of a call by their kernels' names."""
+        return {part.name: part for part in self.kernel.parts}
+
+    @property
     def prim_func(self) -> Any:
         found = self.kernel.prim_func
         return with_outputs_shown(found, self.kernel.out_idx) if isinstance(found, PrimFunc) else found

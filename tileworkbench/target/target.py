@@ -16,7 +16,7 @@ from .rows import ARCHS
 
 # What other tools call the embedded machine: TileLang's C and LLVM targets run on the host as well.
 _CPU_WORDS = frozenset({"cpu", "c", "llvm", "numpy", "simulate"})
-_KINDS = {"cuda": "cuda", "nvidia": "cuda", "hip": "hip", "rocm": "hip", "amd": "hip"}
+_KINDS = {"cuda": "cuda", "cutedsl": "cuda", "nvidia": "cuda", "hip": "hip", "rocm": "hip", "amd": "hip"}
 _DEFAULT_ARCH = {"cuda": "sm_90a", "hip": "gfx942"}
 # In TileLang's strings and dicts "sm_90" means the card, whose code there is built with its "a" features.
 _FULL = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}

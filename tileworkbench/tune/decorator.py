@@ -73,6 +73,11 @@ class Tuned:
         self.signature = inspect.signature(fn.fn)
         self.results: dict[Any, record.AutotuneResult] = {}
 
+    @property
+    def _tuner_cache(self) -> dict[Any, record.AutotuneResult]:
+        """TileLang's name of `results`."""
+        return self.results
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self.fn.style == "lazy":
             return self.compile(*args, **named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import OptionError
 from ..jitkernel import JITFunction, JITKernel, compile
@@ -18,6 +18,9 @@ from .search import Settings, search
 class AutoTuner:
     """`AutoTuner.from_kernel(fn, configs).set_compile_args(…).set_profile_args(…).run()`; `fn` is a function that gives
     a T.prim_func for a configuration's values."""
+
+    # Programs clear it before they search again; here a tuner searches at every run, so there is nothing in it.
+    _memory_cache: ClassVar[dict[Any, Any]] = {}
 
     def __init__(self, fn: Callable[..., Any], configs: Sequence[Mapping[str, Any]]) -> None:
         self.fn, self.configs = fn, configs
