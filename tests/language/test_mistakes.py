@@ -138,6 +138,9 @@ IN_BODY = [
     ("zero division", "I[0] = «n // 0»", "shape", "the divisor is not 0"),
     ("float shift", "I[0] = «A[0, 0] << 1»", "shape", "take integers"),
     ("local index", "s = T.alloc_shared((4,), 'int32')\nI[0] = «s[4]»", "shape", "the dimension has 4 elements"),
+    ("shared places",
+     "s = T.alloc_shared((8,), 'int32')\n«T.annotate_layout({s: lambda i: i % 4 * 3})»", "layout",
+     "must be injective: elements (0,) and (4,) both map to physical coordinates (0,)"),
     ("wide characters", "é = 'ü'; I[0] = «A[0]»", "shape", "is indexed with 1"),
 ]  # fmt: skip
 

@@ -97,6 +97,8 @@ def test_inverse_table_finds_every_element_and_marks_padding():
 
 def test_function_that_is_not_injective_says_so():
     assert not SharedLayout.from_function((4, 8), lambda i, j: i + j).bijective
+    assert SharedLayout.from_function((4, 8), lambda i, j: i * 8 + j % 6).clash() == ((0, 0), (0, 6), 0)
+    assert SharedLayout.from_function((4, 8), lambda i, j: i * 9 + j).clash() is None
 
 
 @pytest.mark.parametrize(

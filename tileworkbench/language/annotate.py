@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import LayoutError
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
-from ..layout import FunctionLayout
+from ..layout import FunctionLayout, SharedLayout
 from .builder import Builder, require
 from .faults import fault, shown
 from .layouts import Fragment, Layout
@@ -43,12 +44,26 @@ def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     """Fixes the layouts of tiles: {buffer: layout}. A tensor in global memory stays row-major, and a note says so."""
     builder, given = _buffers("T.annotate_layout", layouts)
     made = {b: as_layout(b, value) for b, value in given.items() if b.space != "global"}
-    for layout in made.values():
+    for buffer, layout in made.items():
         _ = layout.size if isinstance(layout, FunctionLayout) else 0  # a function's mistakes show at this line
+        check_places(buffer, layout)
     builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **made}
     for tensor in given.keys() - made.keys():
         text = f"T.annotate_layout: `{tensor.name}` is a tensor in global memory and stays row-major"
         builder.attrs["notes"] = (*builder.attrs.get("notes", ()), text)
+
+
+def check_places(buffer: Buffer, layout: Any) -> None:
+    """LayoutError for a shared tile's layout that puts two elements into one place."""
+    clash = layout.clash() if buffer.space == "shared" and isinstance(layout, SharedLayout) else None
+    if clash is not None:
+        first, second, place = clash
+        raise LayoutError(
+            f"the layout of shared buffer `{buffer.name}` must be injective: elements {first} and {second} both map to "
+            f"physical coordinates ({place},)",
+            rule="every element of a tile has a place of its own",
+            fix="make the function one-to-one; it may leave places empty",
+        )
 
 
 def annotate_safe_value(values: Mapping[Any, Any]) -> None:

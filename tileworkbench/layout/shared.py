@@ -62,6 +62,16 @@ class SharedLayout:
         """No two elements share a place. A user's expression may break this."""
         return np.unique(self.table()).size == prod(self.shape)
 
+    def clash(self) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
+        """Two elements that share a place, and the place; None when there are none."""
+        if self.bijective:
+            return None
+        places = self.table().reshape(-1)
+        order = np.argsort(places, kind="stable")
+        at = int(np.flatnonzero(np.diff(places[order]) == 0)[0])
+        first, second = (np.unravel_index(int(order[n]), self.shape) for n in (at, at + 1))
+        return tuple(map(int, first)), tuple(map(int, second)), int(places[order[at]])
+
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.size, self.table().tobytes())
