@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .textless import copy
 
@@ -179,21 +180,41 @@ def tests_summary(records: Path) -> str:
     )
 
 
-def functions_summary(records: Path, listing: Path) -> str:
-    """Of the listed test functions (lines "set file::function"), how many passed, by set, and which did not.
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file, none of no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
-    A function passes when none of its cases fails and at least one runs: its own gates may skip the others."""
+
+def listed_functions(listing: Path = FUNCTIONS) -> dict[str, list[str]]:
+    """The test functions of each set: lines "set file::function"."""
+    found: dict[str, list[str]] = {}
+    for line in filter(str.strip, listing.read_text(encoding="utf-8").splitlines()):
+        group, name = line.split()
+        found.setdefault(group, []).append(name)
+    return found
+
+
+def function_statuses(records: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Test function → what its cases did."""
     statuses: dict[str, set[str]] = {}
-    for line in records.read_text(encoding="utf-8").splitlines() if records.is_file() else ():
-        record = json.loads(line)
+    for record in records:
         file, _, function = record["name"].partition("::")
         function = function.split("[")[0].rpartition("::")[2]
         statuses.setdefault(f"{file.rpartition('testing/python/')[2]}::{function}", set()).add(record["status"])
+    return statuses
+
+
+def passes(statuses: set[str]) -> bool:
+    """None of a function's cases fails and at least one runs: its own gates may skip the others."""
+    return "passed" in statuses and statuses <= {"passed", "skipped"}
+
+
+def functions_summary(records: Path, listing: Path) -> str:
+    """Of the listed test functions how many passed, by set, and which did not."""
+    statuses = function_statuses(read_lines(records))
     lines = []
-    rows = [line.split() for line in listing.read_text(encoding="utf-8").splitlines() if line.strip()]
-    for group in dict.fromkeys(group for group, _ in rows):
-        names = [name for at, name in rows if at == group]
-        passed = [name for name in names if "passed" in (s := statuses.get(name, set())) and s <= {"passed", "skipped"}]
+    for group, names in listed_functions(listing).items():
+        passed = [name for name in names if passes(statuses.get(name, set()))]
         lines.append(f"{group}: {len(passed)} of {len(names)} listed functions passed")
         lines += [f"  not {name}" for name in names if name not in passed and name in statuses]
         files = {name.partition("::")[0] for name in names if name not in statuses}

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from . import run, timed
+from . import record, run, timed
 
 
 @pytest.fixture
@@ -208,3 +208,27 @@ def test_text_is_left_out_and_numbers_are_not(checkout, tmp_path, capsys, expect
     run.main([*arguments, "--textless"])
     record = json.loads(out.with_suffix(".tests.jsonl").read_text())
     assert record["status"] == passed
+
+
+def test_a_record_joins_both_runs(tmp_path):
+    def lines(name, *rows):
+        (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
+        return str(tmp_path / name)
+
+    def row(name, status, seconds, **kernels):
+        return {"name": name, "group": "core", "status": status, "seconds": seconds, "kernels": kernels, "error": "E",
+                "rule": "", "message": "m"}  # fmt: skip
+
+    ours = lines("o", row("a", "passed", 2.0, main=[3, 0.5, 1.0], own=[1, 9, 9]), row("b", "failed", 1.0))
+    theirs = lines("t", row("a", "passed", 5.0, main=[3, 0.25, 1.0]), row("b", "passed", 4.0))
+    group, names = next(iter(run.listed_functions().items()))
+    tests = lines("x", *[{"name": f"c/testing/python/{n}[1]", "status": "passed"} for n in names[:7]])
+    out = tmp_path / "record.json"
+    record.main(
+        ["--ours", ours, "--theirs", theirs, "--tests", f"{group}={tests}", "--run", '{"card": "x"}', "--out", str(out)]
+    )
+    made = json.loads(out.read_text())
+    assert made["card"] == "x" and made["core"] == {"scripts": 2, "passed": 1}
+    assert made["seconds"] == {"tileworkbench": 3, "tilelang": 9}
+    assert made["rows"][0]["kernel_ratio"] == 2.0 and made["rows"][1]["kernel_ratio"] is None
+    assert made["rows"][1]["reason"] == "E: m" and made["tests"][group]["passed"] == 7
