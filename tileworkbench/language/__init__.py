@@ -100,6 +100,7 @@ from .barrier import (
     warpgroup_wait,
     ws,
 )
+from .clusters import copy_cluster
 from .debug import device_assert, evaluate, print
 from .dtypes import NAMES as _DTYPES
 from .dtypes import UNBUILT as _UNBUILT

@@ -57,7 +57,7 @@ _NEEDS = {
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule WSInstr WSOpRef annotate_ws_schedule ws_op"
     ),
     "a tile scheduler object, which is not built yet": "PersistentTileScheduler BaseTileScheduler",
-    "a cluster's barrier, which is not built yet": "alloc_cluster_barrier copy_cluster",
+    "a cluster's barrier, which is not built yet": "alloc_cluster_barrier",
 }
 
 
