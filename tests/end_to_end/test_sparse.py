@@ -12,6 +12,7 @@ import tileworkbench.language as T
 from tests.end_to_end.harness import built, everywhere, instructions, lowered
 from tileworkbench.errors import ShapeError, SimulationError, TargetError, TileError
 from tileworkbench.ir.instr import MmaSparse, Wgmma
+from tileworkbench.jitkernel.work import work
 from tileworkbench.runtime import disassemble
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
@@ -243,3 +244,33 @@ def test_refusals_name_what_there_is() -> None:
     assert "whole m16n8k32" in refused(TargetError, threads=1024).found
     assert "M = 32 is not a multiple of 64" in refused(TargetError, threads=1024).found
     assert "mma.sp" in refused(TargetError, "gfx942", threads=256).rule
+
+
+def test_slices_of_tiles_and_an_accumulator_cleared_by_the_first_trip() -> None:
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 128), "float16"),
+        E: T.Tensor((64, 16), "int16"),
+        B: T.Tensor((256, 32), "float16"),
+        C: T.Tensor((64, 32), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as _:
+            A_s = T.alloc_shared((2, 64, 32), "float16")
+            E_s = T.alloc_shared((64, 16), "int16")
+            B_s = T.alloc_shared((2, 64, 32), "float16")
+            C_l = T.alloc_fragment((64, 32), "float32")
+            T.copy(E, E_s)
+            for k in T.serial(4):
+                T.copy(A[0, k * 32], A_s[k % 2, :, :])
+                T.copy(B[k * 64, 0], B_s[k % 2, :, :])
+                T.gemm_sp(A_s[k % 2, :, :], E_s[:, k * 4 : k * 4 + 4], B_s[k % 2, :, :], C_l, clear_accum=k == 0)
+            T.copy(C_l, C)
+
+    a, e, b, truth = operands(64, 32, 256, "float16", "int16")
+    made = everywhere(kernel, [a, e, b], truth, BOTH)
+    assert kinds(made["sm_80"]) == {MmaSparse} and kinds(made["sm_90a"]) == {Wgmma}
+
+
+def test_work_counts_what_is_multiplied() -> None:
+    done = work(product(64, 64, 256, 64, 32, 64).kernel, {})
+    assert done.flops == {"float16": 2.0 * 64 * 64 * 128} and done.depth == 128

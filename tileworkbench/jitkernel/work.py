@@ -42,6 +42,7 @@ def work(kernel: Kernel, sizes: Mapping[Var, int]) -> Work:
     for node, trips in with_trips(kernel.body, 1, sizes, kernel):
         if isinstance(node, Gemm | GemmSparse):
             m, n, k = (value(x, sizes) for x in node.mnk)
+            k = k // 2 if isinstance(node, GemmSparse) else k  # what is not held is not multiplied
             name = node.a.buffer.dtype.name
             flops[name] = flops.get(name, 0.0) + 2.0 * m * n * k * trips * blocks
             depth = max(depth, k * sequential(trips))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtype import DType
-from ...ir.expr import Buffer, Const, Expr, Load, cast, const
+from ...ir.expr import Buffer, Const, Expr, Load, as_expr, cast, const
 from ...ir.instr import LdMatrix, LoadMem
 from ...ir.stmt import ONE, ZERO, For, If, Region, Stmt, Store
 from ...layout import SharedLayout
@@ -69,7 +69,12 @@ def load(
         row, column = (k, mn) if k_rows else (mn, k)
         return (*lead, base[0] + row, base[1] + column)
 
-    fits = ctx.target.has("ldmatrix") and matrices
+    first = as_expr(base[1]) + (ZERO if k_rows else k0)
+
+    def starts(run_length: int) -> bool:
+        return ctx.facts.divides(run_length, first)
+
+    fits = ctx.target.has("ldmatrix") and matrices and starts(VECTOR_BYTES // item)
     move = matrix_move(fragment, 0 if k_rows else 1, item) if fits else None
     t = ctx.var("t")
     outer = ctx.facts
@@ -81,6 +86,8 @@ def load(
         count = move.instructions
     else:
         width = 1 if k_rows else _width(fragment, layout, item)
+        while not starts(width):
+            width //= 2
         ctx.facts = ctx.facts.with_range(t, 0, fragment.registers // width - 1)
         mn, k = fragment.coords(ctx.thread, t * width)
         made = LoadMem(run(dst, t * width, width), ctx.address(buffer, place(mn, k0 + k)), loc=region.loc)
