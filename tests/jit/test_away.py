@@ -74,9 +74,9 @@ def test_processes_are_kept_and_ended(pool):
     for block in (32, 64):
         sent(scale(1024, block).kernel)
     (worker,) = pool._idle
-    assert worker.alive
+    assert worker.alive and os.path.isdir(worker._place)
     pool.end()
-    assert not worker.alive and not pool._idle
+    assert not worker.alive and not pool._idle and not os.path.exists(worker._place)
 
 
 def test_an_error_comes_back_as_it_was_raised(pool):
@@ -159,8 +159,10 @@ def test_where_no_process_starts_the_caller_compiles(pool, monkeypatch, program,
     if os.path.exists(program):
         link.symlink_to(program)
     monkeypatch.setattr(sys, "executable", str(link))
+    monkeypatch.setattr(process.tempfile, "tempdir", str(tmp_path))
     found = sent(scale(1024).kernel)
     assert found.binary.code and not pool.usable and not pool._idle
+    assert not list(tmp_path.glob("tileworkbench-compile-*"))
     monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
     assert not process.is_python()
 

@@ -57,3 +57,7 @@ def test_a_type_that_torch_has_not_is_left_to_numpy():
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(torch, "bfloat16")
         assert spread.torch(dtype, SHAPE, "cpu") is None
+    for dtype in DTYPES.values():
+        for kind in KINDS:
+            made = supply.spread_of(dtype, kind).torch(dtype, SHAPE, "cpu")
+            assert made is None or (dtype.bits >= 8 and made.shape == SHAPE)

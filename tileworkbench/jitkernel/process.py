@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from typing import BinaryIO, cast
 
 from . import wire
@@ -17,8 +19,6 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
     f"from {_PACKAGE}.jitkernel.worker import main; main()"
 )
-
-
 # A process group of its own, and no window.
 _WINDOWS = 0x0800_0200 if os.name == "nt" else 0
 
@@ -33,16 +33,27 @@ def is_python() -> bool:
     return os.path.basename(sys.executable or "").lower().startswith(("python", "pypy"))
 
 
+def _started(place: str) -> subprocess.Popen[bytes]:
+    one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
+    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), place)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, env={**os.environ, **one_thread, **temporary}, creationflags=_WINDOWS,
+        start_new_session=not _WINDOWS,  # Ctrl-C at a terminal is the program's
+    )  # fmt: skip
+
+
 class Worker:
-    """One compiling process. `ask` gives None when it ended before it answered."""
+    """One compiling process; OSError where none can be started. `ask` gives None when it ended before it answered."""
 
     def __init__(self) -> None:
-        one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env={**os.environ, **one_thread}, creationflags=_WINDOWS,
-            start_new_session=not _WINDOWS,  # Ctrl-C at a terminal is the program's
-        )  # fmt: skip
+        # What it leaves behind when it is ended in the middle of a build is removed with this folder.
+        self._place = tempfile.mkdtemp(prefix="tileworkbench-compile-")
+        try:
+            self._process = _started(self._place)
+        except OSError:
+            shutil.rmtree(self._place, ignore_errors=True)
+            raise
         self._tasks, self._answers = cast(BinaryIO, self._process.stdin), cast(BinaryIO, self._process.stdout)
         self._ready = False
 
@@ -76,4 +87,5 @@ class Worker:
         for pipe in (self._tasks, self._answers):
             with contextlib.suppress(OSError, ValueError):
                 pipe.close()
+        shutil.rmtree(self._place, ignore_errors=True)
         return code

@@ -131,7 +131,7 @@ class Profiler:
         finally:
             for value, before in kept:
                 if hasattr(value, "copy_"):
-                    value.copy_(before)
+                    value.detach().copy_(before.detach())
                 else:
                     value[...] = before
 

@@ -36,7 +36,7 @@ class Spread:
         import torch
 
         held = getattr(torch, dtype.numpy.name, None)
-        if not isinstance(held, torch.dtype):
+        if dtype.bits < 8 or not isinstance(held, torch.dtype):  # torch has the names of narrower ones, and no values
             return None
         if self.kind == "all":
             return torch.full(shape, self.low, dtype=torch.float32, device=device).to(held)
