@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .errors import ResourceError
+from .errors import ResourceError, TileError
 from .ir.kernel import Kernel
 from .ir.node import walk
 from .ir.stmt import For
@@ -88,7 +88,10 @@ def most_stages(kernel: Kernel) -> int:
 def _run(kernel: Kernel, target: Target, observe: Callable[[Step], None] | None) -> Kernel:
     for name, apply, reason in PASSES:
         start = time.perf_counter()
-        after = apply(kernel, target)
+        try:
+            after = apply(kernel, target)
+        except TileError as error:
+            raise error.at(kernel.launch_loc) from None
         if observe is not None:
             observe(Step(name, reason, kernel, after, time.perf_counter() - start))
         kernel = after

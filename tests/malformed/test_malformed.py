@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -33,6 +34,9 @@ def test_there_are_many() -> None:
     assert not [rule.name for rule, forms in rules.items() if forms < 3]
     names = Counter(rule.name for rule in rules)
     assert not [name for name, times in names.items() if times > 1], "a rule has one text and one code"
+    assert len({(rule.code, rule.text) for rule in rules}) >= 60
+    vague = [rule.name for rule in rules if len(re.findall(r"[a-z]{2,}", rule.text.replace("\\S", ""))) < 2]
+    assert not vague, "a rule's pattern says what the rule is"
 
 
 def test_every_rule_is_met_in_several_ways() -> None:

@@ -144,6 +144,13 @@ COMPARE: dict[str, _Fold] = {
     "ge": lambda x, y: x >= y,
 }
 _UNARY: dict[str, Callable[[Number], Number]] = {"neg": lambda v: -v, "abs": abs, "not": lambda v: ~int(v)}
+# Operations as the user writes them, for messages.
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "pow": "**", "and": "&",
+    "or": "|",
+    "xor": "^", "shl": "<<", "shr": ">>", "matmul": "@", "pos": "+", "neg": "-", "invert": "~", "eq": "==", "ne": "!=",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "not_in": "not in", "is_not": "is not",
+}  # fmt: skip
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
@@ -155,10 +162,14 @@ def binary(op: str, a: Value, b: Value) -> Expr:
         x, y, to = cast(x, FLOAT32), cast(y, FLOAT32), FLOAT32
     if op in ("and", "or", "xor", "shl", "shr", *_DIVISIONS) and to.is_float:
         raise ShapeError(
-            f"`{op}` on {to}",
+            f"`{SYMBOLS.get(op, op)}` on {to}",
             rule="bit and integer-division operators take integers",
             fix="cast both sides to int32, or use `/`",
             loc=loc,
+        )
+    if op in ("shl", "shr") and isinstance(y, Const) and y.value < 0:
+        raise ShapeError(
+            f"a shift by {y.value}", rule="shift counts are not negative", fix="shift the other way", loc=loc
         )
     if op in _DIVISIONS and isinstance(y, Const) and y.value == 0:
         raise ShapeError(
@@ -166,7 +177,7 @@ def binary(op: str, a: Value, b: Value) -> Expr:
         )
     if isinstance(x, Const) and isinstance(y, Const) and not to.is_float:
         if op in ("shl", "shr"):
-            return _shift(op, x, y, to, loc)
+            return _shift(op, x, y, to)
         if op in FOLD:
             return const(FOLD[op](x.value, y.value), to)
     if to.is_int:
@@ -185,12 +196,8 @@ def binary(op: str, a: Value, b: Value) -> Expr:
     return Binary(op, x, y, dtype=to, loc=loc)
 
 
-def _shift(op: str, x: Const, y: Const, to: DType, loc: Any) -> Expr:
+def _shift(op: str, x: Const, y: Const, to: DType) -> Expr:
     """Python's shift; more places than the type has bits give what all its bits gone would give."""
-    if y.value < 0:
-        raise ShapeError(
-            f"a shift by {y.value}", rule="shift counts are not negative", fix="shift the other way", loc=loc
-        )
     return const(FOLD[op](x.value, min(int(y.value), to.bits)), to)
 
 

@@ -116,7 +116,7 @@ def math_call(name: str, *args: Value, loc: Loc | None = None) -> Expr:
     if len(args) != row.arity:
         raise LanguageError(
             f"T.{name} got {len(args)} operand{'s' * (len(args) != 1)}",
-            rule=f"T.{name} takes {row.arity}",
+            rule=f"T.{name} takes {row.arity} operand{'s' * (row.arity != 1)}",
             fix=f"T.{name}({', '.join('xyz'[: row.arity])})",
             loc=loc,
         )

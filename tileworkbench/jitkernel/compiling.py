@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import LanguageError, TileError
 from ..ir.kernel import Kernel
 from ..language.finish import single
+from ..language.macro import Macro
 from ..language.prim import PrimFunc, read_all
 from ..options import options
 from ..passes.select import check_ops
@@ -81,7 +82,7 @@ def one_thread(tile: Kernel) -> Kernel:
 
 def as_kernels(func: Any) -> tuple[Kernel, ...]:
     """The tile-level kernels behind anything that can be compiled, in launch order."""
-    if isinstance(func, Kernel | PrimFunc) or (callable(func) and hasattr(func, "__code__")):
+    if isinstance(func, Kernel | PrimFunc | Macro) or (callable(func) and hasattr(func, "__code__")):
         return read_all(func)
     if isinstance(func, JITKernel):
         return func.tiles

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import LanguageError, LaunchError, OptionError, TileError
 from ..ir.kernel import Kernel
 from ..language import eager
+from ..language.macro import Macro
 from ..language.parameters import is_array
 from ..language.prim import PrimFunc
 from ..language.reader import defining_scope
@@ -59,7 +60,7 @@ def jit(
 
 def decorated(func: Any, settings: dict[str, Any], outer: dict[str, Any]) -> Any:
     """What jit makes of a function, or of a kernel that was read already."""
-    if isinstance(func, PrimFunc | Kernel):
+    if isinstance(func, PrimFunc | Kernel | Macro):
         return compile(func, **settings)
     if not callable(func) or not hasattr(func, "__code__"):
         raise LanguageError(

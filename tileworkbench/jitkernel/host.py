@@ -62,7 +62,7 @@ def by_name(kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any]) -> di
     outputs = {kernel.params[i].name for i in kernel.outputs}
     inputs = [n for n in names if n not in outputs]
     order = names if len(args) > len(inputs) or outputs & named.keys() else inputs
-    rule = f"`{kernel.name}` takes {len(inputs)} ({', '.join(inputs)})"
+    rule = f"`{kernel.name}` takes {len(inputs)} argument{'s' * (len(inputs) != 1)} ({', '.join(inputs)})"
     rule += f"; {', '.join(n for n in names if n in outputs)} may be left out" if outputs else ""
     if len(args) > len(order):
         raise LaunchError(f"{len(args)} arguments were given", rule=rule, fix="pass these", loc=kernel.loc)

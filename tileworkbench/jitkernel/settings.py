@@ -23,6 +23,7 @@ def with_settings(
 ) -> Kernel:
     """The kernel with its settings: those given here win over its own annotations; flags are appended. Keys that this
     compiler has no use for are kept and change nothing, so that TileLang's kernels run unchanged."""
+    check_kinds(pass_configs, compile_flags)
     own = kernel.attrs.get("pass_configs", {})
     configs = {key_name(k): v for k, v in {**own, **(pass_configs or {})}.items()}
     given = (compile_flags,) if isinstance(compile_flags, str) else tuple(compile_flags or ())
@@ -41,6 +42,21 @@ def with_settings(
     notes = (*kernel.notes, *(f"pass_configs: {name} has no meaning here and is ignored" for name in ignored(configs)))
     made = kernel.with_(attrs=attrs, notes=notes)
     return made.with_(body=map_items(made.body, without_tma)) if configs.get(NO_TMA) else made
+
+
+def check_kinds(pass_configs: Any, compile_flags: Any) -> None:
+    """Settings of the wrong kind altogether."""
+    if pass_configs is not None and not isinstance(pass_configs, Mapping):
+        raise OptionError(
+            f"pass_configs={pass_configs!r:.60}", rule="pass_configs is a dict of settings by name", fix="{name: value}"
+        )
+    flags = (compile_flags,) if isinstance(compile_flags, str) else compile_flags
+    if flags is not None and not (isinstance(flags, list | tuple) and all(isinstance(flag, str) for flag in flags)):
+        raise OptionError(
+            f"compile_flags={compile_flags!r:.60}",
+            rule="compile_flags is a string, or a list of strings",
+            fix='["--use_fast_math"]',
+        )
 
 
 def without_tma(n: Node) -> Node:

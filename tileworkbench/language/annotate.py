@@ -7,12 +7,13 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
-from ..layout import FunctionLayout, SharedLayout
+from ..layout import SharedLayout
 from .builder import Builder, require
 from .faults import fault, shown
-from .layouts import Fragment, Layout
+from .layouts import as_layout
 
 ORDERS = ("row", "column", "mlx")
+REGISTERS = range(24, 257, 8)  # what setmaxnreg takes
 
 
 def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> None:
@@ -33,19 +34,11 @@ def _buffers(what: str, given: Any) -> tuple[Builder, dict[Buffer, Any]]:
     return builder, dict(given)
 
 
-def as_layout(buffer: Buffer, value: Any) -> Any:
-    """A layout object, or a function of the indices: of a fragment it gives (thread, register)."""
-    if not callable(value) or hasattr(value, "shape"):
-        return value
-    return Fragment(buffer.shape, value) if buffer.space == "fragment" else Layout(buffer.shape, value)
-
-
 def annotate_layout(layouts: Mapping[Any, Any]) -> None:
     """Fixes the layouts of tiles: {buffer: layout}. A tensor in global memory stays row-major, and a note says so."""
     builder, given = _buffers("T.annotate_layout", layouts)
-    made = {b: as_layout(b, value) for b, value in given.items() if b.space != "global"}
+    made = {b: as_layout(builder, b, value) for b, value in given.items() if b.space != "global"}
     for buffer, layout in made.items():
-        _ = layout.size if isinstance(layout, FunctionLayout) else 0  # a function's mistakes show at this line
         check_places(buffer, layout)
     builder.attrs["layouts"] = {**builder.attrs.get("layouts", {}), **made}
     for tensor in given.keys() - made.keys():
@@ -92,32 +85,46 @@ def annotate_restrict_buffers(*buffers: Any) -> None:
     builder.attrs["restrict"] = (*builder.attrs.get("restrict", ()), *buffers)
 
 
+def _count(what: str, value: Any, allowed: range) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        steps = f" in steps of {allowed.step}" if allowed.step > 1 else ""
+        raise fault(f"{what}({shown(value)})", f"it is an int, {allowed[0]} … {allowed[-1]}{steps}", f"{allowed[0]}")
+    return value
+
+
 def annotate_min_blocks_per_sm(n: int) -> None:
     """How many blocks should fit on one multiprocessor."""
-    require("T.annotate_min_blocks_per_sm").attrs["min_blocks_per_sm"] = n
+    builder = require("T.annotate_min_blocks_per_sm")
+    builder.attrs["min_blocks_per_sm"] = _count("T.annotate_min_blocks_per_sm", n, range(1, 33))
 
 
 def annotate_pass_configs(configs: Mapping[str, Any]) -> None:
     """Compiler settings of this kernel."""
     builder = require("T.annotate_pass_configs")
+    if not isinstance(configs, Mapping):
+        raise fault(f"T.annotate_pass_configs({shown(configs)})", "settings are a dict by name", "{name: value}")
     builder.attrs["pass_configs"] = {**builder.attrs.get("pass_configs", {}), **configs}
 
 
 def annotate_compile_flags(flags: Any) -> None:
     """Flags for the device compiler."""
     builder = require("T.annotate_compile_flags")
-    given = (flags,) if isinstance(flags, str) else tuple(flags)
+    given = (flags,) if isinstance(flags, str) else tuple(flags) if isinstance(flags, list | tuple) else (flags,)
+    if not all(isinstance(flag, str) for flag in given):
+        raise fault(f"T.annotate_compile_flags({shown(flags)})", "flags are strings", '["--use_fast_math"]')
     builder.attrs["compile_flags"] = (*builder.attrs.get("compile_flags", ()), *given)
 
 
 def annotate_producer_reg_dealloc(reg_count: int = 24) -> None:
     """Registers that the load role keeps, when roles are made."""
-    require("T.annotate_producer_reg_dealloc").attrs["producer_registers"] = reg_count
+    builder = require("T.annotate_producer_reg_dealloc")
+    builder.attrs["producer_registers"] = _count("T.annotate_producer_reg_dealloc", reg_count, REGISTERS)
 
 
 def annotate_consumer_reg_alloc(reg_count: int = 240) -> None:
     """Registers that the compute roles get, when roles are made."""
-    require("T.annotate_consumer_reg_alloc").attrs["consumer_registers"] = reg_count
+    builder = require("T.annotate_consumer_reg_alloc")
+    builder.attrs["consumer_registers"] = _count("T.annotate_consumer_reg_alloc", reg_count, REGISTERS)
 
 
 def no_set_max_nreg() -> None:
@@ -145,4 +152,6 @@ def import_source(source: str | None = None) -> None:
     """Device source text put before the kernel."""
     if source is not None:
         builder = require("T.import_source")
+        if not isinstance(source, str):
+            raise fault(f"T.import_source({shown(source)})", "it takes the text of device functions", "give a string")
         builder.attrs["sources"] = (*builder.attrs.get("sources", ()), source)

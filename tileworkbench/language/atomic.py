@@ -27,10 +27,8 @@ def update(
             f"{what}: memory_order={shown(memory_order)}", f"orders are {', '.join(ORDERS)}", "leave it out for relaxed"
         )
     target = dst.buffer if isinstance(dst, Load | Region) else dst
-    if isinstance(target, Buffer) and target.dtype.is_packed:
-        raise fault(
-            f"{what} on `{target.name}`, {target.dtype}", "atomics take elements of at least a byte", "use int32"
-        )
+    if isinstance(target, Buffer):
+        _check_target(what, target)
     if isinstance(value, Buffer) and value.space == "var":
         value = element(value)
     if isinstance(value, Buffer | Region) or not isinstance(dst, Load):
@@ -79,9 +77,21 @@ def _place(what: str, of: Any, memory_order: str, orders: tuple[str, ...]) -> Lo
         of = Load(of.buffer, of.starts, loc=of.loc)
     if not isinstance(of, Load):
         raise fault(f"T.{what} of something else than an element", "it names one element", "write `A[i, j]`")
-    if of.buffer.dtype.bits not in (16, 32, 64):
-        raise fault(f"T.{what} of {of.buffer.dtype}", "atomic accesses are 16, 32 or 64 bits wide", "use another dtype")
+    _check_target(f"T.{what}", of.buffer)
     return of
+
+
+def _check_target(what: str, buffer: Buffer) -> None:
+    if buffer.space not in ("global", "shared"):
+        raise fault(
+            f"{what} on `{buffer.name}`, in {buffer.space} memory",
+            "an atomic works on tensors and shared tiles, which several threads see",
+            "use a plain assignment",
+        )
+    if buffer.dtype.bits not in (16, 32, 64):
+        raise fault(
+            f"{what} on `{buffer.name}`, {buffer.dtype}", "atomic accesses are 16, 32 or 64 bits wide", "use int32"
+        )
 
 
 def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import Loc
 from ..ir.dtype import BOOL, INT32
-from ..ir.expr import Buffer, Call, Expr, Load, as_expr, truth
+from ..ir.expr import Buffer, Call, Const, Expr, Load, as_expr, truth
 from ..ir.stmt import Eval, Region
 from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
 from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
@@ -133,6 +133,14 @@ syncthreads_or = _vote("syncthreads_or", BOOL, "A block barrier; whether any pre
 # -- asynchronous groups --
 
 
+def _pending(what: str, count: Any) -> int:
+    """A number of groups, or of registers: an int of 0 or more."""
+    count = count.value if isinstance(count, Const) else count
+    if isinstance(count, bool | Expr) or not hasattr(count, "__index__") or count.__index__() < 0:
+        raise fault(f"{what}({shown(count)})", "it takes an int of 0 or more, known while compiling", f"{what}(0)")
+    return int(count.__index__())
+
+
 def ptx_commit_group() -> None:
     """Closes a group of cp.async copies."""
     builder = require("T.ptx_commit_group")
@@ -142,7 +150,7 @@ def ptx_commit_group() -> None:
 def ptx_wait_group(n: int) -> None:
     """Waits until at most `n` cp.async groups are outstanding."""
     builder = require("T.ptx_wait_group")
-    builder.emit(CopyGroup(False, int(n), loc=builder.here))
+    builder.emit(CopyGroup(False, _pending("T.ptx_wait_group", n), loc=builder.here))
 
 
 def tma_store_arrive() -> None:
@@ -154,7 +162,7 @@ def tma_store_arrive() -> None:
 def tma_store_wait(count: int = 0, read: bool = True) -> None:
     """Waits until at most `count` groups of bulk stores are outstanding."""
     builder = require("T.tma_store_wait")
-    builder.emit(StoreGroup(False, int(count), bool(read), loc=builder.here))
+    builder.emit(StoreGroup(False, _pending("T.tma_store_wait", count), bool(read), loc=builder.here))
 
 
 # -- warpgroups --
@@ -178,7 +186,7 @@ class Groups:
             raise fault(
                 f"T.ws({bad}) in a block of {launch.thread_shape[0]} threads",
                 f"the block has warpgroups 0 … {count - 1}",
-                f"use threads={(bad + 1) * WARPGROUP}",
+                f"use threads={(bad + 1) * WARPGROUP}" if bad > 0 else "T.ws(0)",
                 loc,
             )
         with builder.inside("group") as frame:
@@ -189,7 +197,7 @@ class Groups:
 def ws(*warp_group_idx: int) -> Groups:
     """A block that only these groups of 128 threads run."""
     if not warp_group_idx or not all(isinstance(g, int) and not isinstance(g, bool) for g in warp_group_idx):
-        raise fault(f"T.ws{shown(warp_group_idx)}", "it takes the numbers of warpgroups", "T.ws(0)")
+        raise fault(f"T.ws({', '.join(map(shown, warp_group_idx))})", "it takes the numbers of warpgroups", "T.ws(0)")
     return Groups(warp_group_idx)
 
 
@@ -199,7 +207,7 @@ WarpSpecialize = ws
 def wait_wgmma(id: int) -> None:
     """Waits until at most `id` groups of warpgroup products are outstanding."""
     builder = require("T.wait_wgmma")
-    builder.emit(WaitWgmma(int(id), loc=builder.here))
+    builder.emit(WaitWgmma(_pending("T.wait_wgmma", id), loc=builder.here))
 
 
 warpgroup_wait = wait_wgmma
@@ -220,7 +228,7 @@ def warpgroup_commit_batch() -> None:
 def set_max_nreg(reg_count: int, is_inc: int | bool) -> None:
     """Sets the registers of each thread of this warpgroup; `is_inc` says whether that raises them."""
     builder = require("T.set_max_nreg")
-    builder.emit(SetMaxRegisters(int(reg_count), bool(is_inc), loc=builder.here))
+    builder.emit(SetMaxRegisters(_pending("T.set_max_nreg", reg_count), bool(is_inc), loc=builder.here))
 
 
 def inc_max_nreg(reg_count: int) -> None:

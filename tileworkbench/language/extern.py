@@ -22,6 +22,8 @@ def call_extern(*given: Any, dtype: Any = None) -> Expr | None:
     Its value is of `dtype`, nothing for "void" and "handle"; a value that nobody reads is not asked for. Arguments are
     numbers, expressions, T.access_ptr(...), buffers (their first element) and slices."""
     builder = require("T.call_extern")
+    if len(given) < (1 if dtype is not None else 2):
+        raise fault("T.call_extern without a function", "it takes a dtype and a name", 'T.call_extern("void", "f", x)')
     dtype, func_name, *args = given if dtype is None else (dtype, *given)
     if not isinstance(func_name, str) or not re.fullmatch(r"[A-Za-z_][\w:<>, ]*", func_name):
         raise fault(

@@ -1,17 +1,22 @@
-"""T.Layout and T.Fragment: layouts that a kernel's author writes as functions."""
+"""T.Layout and T.Fragment: layouts that a kernel's author writes as functions; and whether a layout suits a tile."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..layout import FunctionLayout, fragment_from_function
-from .faults import fault
+from ..ir.expr import Buffer, Const
+from ..layout import Distribution, FunctionLayout, SharedLayout, fragment_from_function
+from .builder import Builder
+from .faults import fault, shown
+
+PLACED = ("shared", "global", "fragment")  # spaces whose tiles have a layout
 
 
 def Layout(shape: Sequence[int], forward_fn: Callable[..., Any]) -> FunctionLayout:
     """The layout of a shared tile: `forward_fn` gives the physical index (or indices) of each logical one."""
-    return FunctionLayout(tuple(int(e) for e in shape), forward_fn)
+    return FunctionLayout(_extents("T.Layout", shape), forward_fn)
 
 
 def Fragment(
@@ -22,11 +27,84 @@ def Fragment(
     forward_index_fn: Callable[..., Any] | None = None,
 ) -> Any:
     """The distribution of a fragment over threads: `forward_fn` gives (thread, register), or two functions do."""
+    extents = _extents("T.Fragment", shape)
     if forward_fn is not None:
         whole = forward_fn
         forward_thread_fn = forward_thread_fn or (lambda *index: whole(*index)[0])
         forward_index_fn = forward_index_fn or (lambda *index: whole(*index[: len(shape)])[1])
     if forward_thread_fn is None:
         raise fault("T.Fragment without a function", "forward_fn gives (thread, register)", "T.Fragment(shape, fn)")
-    index = forward_index_fn or (lambda *_: 0)
-    return fragment_from_function(tuple(int(e) for e in shape), forward_thread_fn, index, int(replicate))
+    thread, index = forward_thread_fn, forward_index_fn or (lambda *_: 0)
+    return _called("T.Fragment", extents, lambda: fragment_from_function(extents, thread, index, int(replicate)))
+
+
+def _extents(what: str, shape: Any) -> tuple[int, ...]:
+    entries = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    values = [e.value if isinstance(e, Const) else e for e in entries]
+    if not values or not all(hasattr(v, "__index__") and not hasattr(v, "dtype") and int(v) > 0 for v in values):
+        raise fault(
+            f"{what} of shape {shown(shape)}", "a layout has constant extents of 1 or more", "give a tuple of ints"
+        )
+    return tuple(int(v) for v in values)
+
+
+def _called(what: str, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
+    """What is made of the user's function; LanguageError for one that does not take indices and give integers."""
+    try:
+        return make()
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        if isinstance(error, KeyError | ArithmeticError) or "takes" in str(error) or "missing" in str(error):
+            told = str(error).split("()", 1)[-1].strip()
+        else:
+            told = "it gives no integers"
+        raise fault(
+            f"{what}: the function over {shape}: {told}",
+            "a layout's function takes one index a dimension and gives integers",
+            f"lambda {', '.join('ijklmn'[: len(shape)])}: …",
+        ) from error
+
+
+def as_layout(builder: Builder, buffer: Buffer, value: Any) -> Any:
+    """The layout that an annotation gives to a tile: an object, or a function of the indices; of a fragment it gives
+    (thread, register)."""
+    if buffer.space not in PLACED:
+        raise fault(
+            f"a layout for `{buffer.name}`, in {buffer.space} memory",
+            "shared tiles, fragments and tensors have layouts",
+            "leave it out",
+        )
+    if callable(value) and not hasattr(value, "shape"):
+        value = Fragment(buffer.shape, value) if buffer.space == "fragment" else Layout(buffer.shape, value)
+    check_layout(builder, f"`{buffer.name}`", buffer.shape, value, buffer.space == "fragment")
+    if isinstance(value, FunctionLayout) and not _called("T.Layout", value.shape, lambda: value.bijective):
+        raise fault(
+            f"the layout of `{buffer.name}` puts two elements into one place",
+            "a layout gives every element a place of its own",
+            "use every index in the function",
+        )
+    return value
+
+
+def check_layout(builder: Builder, what: str, shape: Sequence[Any], value: Any, spread: bool) -> None:
+    """A layout of the right kind and shape, over threads that the kernel has. `spread`: it distributes over threads."""
+    kind, word = (Distribution, "T.Fragment") if spread else (SharedLayout, "T.Layout")
+    if not isinstance(value, kind):
+        raise fault(
+            f"{shown(value)} as the layout of {what}",
+            "fragments and loops have a T.Fragment, shared tiles and tensors a T.Layout, or a function of the indices",
+            f"{word}(shape, function)",
+        )
+    extents = tuple(e.value if isinstance(e, Const) else e for e in shape)
+    if all(isinstance(e, int) for e in extents) and math.prod(extents) != math.prod(value.shape):
+        raise fault(
+            f"a layout of {tuple(value.shape)} for {what} {extents}",
+            "a layout has the shape of what it lays out",
+            f"{word}({extents}, …)",
+        )
+    threads = math.prod(builder.launch.thread_shape) if builder.launch is not None else 0
+    if isinstance(value, Distribution) and threads and value.threads > threads:
+        raise fault(
+            f"the layout of {what} names thread {value.threads - 1}",
+            f"the block has threads 0 … {threads - 1}",
+            f"threads={value.threads}, or fewer threads in the layout",
+        )

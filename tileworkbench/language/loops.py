@@ -12,8 +12,9 @@ from ..ir.node import walk
 from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
-from .builder import Builder
+from .builder import Builder, current
 from .faults import fault, misnested, shown
+from .layouts import check_layout
 from .reducerloops import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
@@ -249,6 +250,9 @@ def Parallel(
                 "a parallel loop has at least one iteration in each dimension",
                 "use an extent of 1 or more, or leave the loop out",
             )
+    builder = current()
+    if loop_layout is not None and builder is not None:
+        check_layout(builder, "the loop", extents, loop_layout, spread=True)
     ranges = tuple((0, e, 1) for e in extents)
     return Loop("Parallel", ranges, tuple((k, v) for k, v in hints.items() if v is not None))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.expr import Buffer, Const, Expr, Load, binary, compare, logical, logical_not, select, unary
+from ..ir.fold import SYMBOLS
 from ..ir.stmt import Region
 from .builder import current
 from .faults import fault
@@ -46,7 +47,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
 class Operators(Values):
     """Python values stay Python; one tile operand makes an expression."""
 
-    def scalar(self, k: int, value: Any, op: str) -> Any:
+    def scalar(self, k: int, value: Any, op: str, word: str = "") -> Any:
         """An operand: variables are read, single elements loaded; a whole tile is refused."""
         if isinstance(value, Buffer) and value.space == "var":
             return element(value, self.loc(k))
@@ -54,7 +55,7 @@ class Operators(Values):
             return Load(value.buffer, value.starts, loc=self.loc(k))
         if isinstance(value, BLOCK):
             raise fault(
-                f"`{op}` on {describe_value(value)}",
+                f"`{word or SYMBOLS.get(op, op)}` on {describe_value(value)}",
                 "operators work on elements, tile operations on tiles",
                 "write the elements in a `for i, j in T.Parallel(...)` loop",
                 self.loc(k),
@@ -77,6 +78,13 @@ class Operators(Values):
         a = self.scalar(k, a, op)
         if op == "pos":
             return a
+        if op == "invert" and a.dtype.is_float:
+            raise fault(
+                f"`~` on {a.dtype}",
+                "bit and integer-division operators take integers",
+                "T.cast(x, 'int32')",
+                self.loc(k),
+            )
         return self.placed(k, ~a if op == "invert" else unary(op, a), a)
 
     def compare(self, k: int, op: str, a: Any, b: Any) -> Any:
@@ -88,7 +96,7 @@ class Operators(Values):
             return PYTHON[op](a, b)  # the same tile or not
         a, b = self.scalar(k, a, op), self.scalar(k, b, op)
         if op in ("in", "not_in"):
-            raise self.undecided(k, f"`{op.replace('_', ' ')}`")
+            raise self.undecided(k, f"`{SYMBOLS.get(op, op)}`")
         if not isinstance(a, Expr | int | float) or not isinstance(b, Expr | int | float):
             return PYTHON[op](a, b)
         return self.placed(k, compare(op, a, b), a, b)
@@ -123,7 +131,7 @@ class Operators(Values):
 
     def truth_operand(self, k: int, value: Any, op: str) -> Any:
         word = {"land": "and", "lor": "or"}.get(op, op)
-        return self.scalar(k, value, word) if isinstance(value, BLOCK) else value
+        return self.scalar(k, value, op, word) if isinstance(value, BLOCK) else value
 
     def negate(self, k: int, value: Any) -> Any:
         value = self.truth_operand(k, value, "not")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Loc
-from ..ir.expr import Var, as_expr, binary, ceildiv, compare
+from ..ir.expr import Expr, Var, as_expr, binary, ceildiv, compare
 from ..ir.stmt import ZERO, For, If, Let
 from .builder import Builder
+from .faults import fault, shown
 from .loops import Keep, Loop, as_index
 
 
@@ -78,6 +79,15 @@ class Tiles(Loop):
 
 def Persistent(domain: Any, wave_size: Any, index: Any, group_size: int = 8) -> Loop:
     """The tiles of `domain` that block `index` of `wave_size` works through, grouped on the last dimension."""
+    whole = isinstance(domain, list | tuple) and len(domain) > 0
+    for value in (*(domain if whole else ()), wave_size, index, group_size):
+        whole = whole and (value.dtype.is_int if isinstance(value, Expr) else hasattr(value, "__index__"))
+    if not whole or not (hasattr(group_size, "__index__") and int(group_size) > 0):
+        raise fault(
+            f"T.Persistent({shown(domain)}, {shown(wave_size)}, {shown(index)}, group_size={shown(group_size)})",
+            "it takes a list of extents, the number of blocks and the block's number; groups hold 1 or more columns",
+            "T.Persistent([T.ceildiv(M, BM), T.ceildiv(N, BN)], blocks, bx)",
+        )
     return Tiles(
         "Persistent",
         tuple((0, d, 1) for d in domain),

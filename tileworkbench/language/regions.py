@@ -70,13 +70,14 @@ def _position(buffer: Buffer, dim: int, entry: Any, loc: Loc) -> Expr:
     extent = buffer.shape[dim]
     value = entry.value if isinstance(entry, Const) else entry
     if isinstance(value, int) and not isinstance(value, bool):
+        written = value
         if value < 0:
             entry = extent + value
             value = entry if isinstance(entry, int) else 0
         if isinstance(extent, int) and not 0 <= value < extent and buffer.space != "global":
             raise exact(
                 ShapeError(
-                    f"index {entry if isinstance(entry, int) else value} of `{buffer.name}` dimension {dim}",
+                    f"index {written} of `{buffer.name}` dimension {dim}",
                     rule=f"the dimension has {extent} elements",
                     fix=f"stay within 0 … {extent - 1}",
                     loc=loc,

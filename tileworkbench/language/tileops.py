@@ -15,6 +15,7 @@ from ..ops.scan import Scan
 from .barrier import one_barrier as _barrier
 from .builder import require
 from .faults import fault, shown
+from .layouts import check_layout
 from .regions import equal, pair, to_region
 
 REDUCTIONS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
@@ -57,6 +58,8 @@ def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...], barr
         builder.emit(Store(dst.buffer, dst.indices, value, loc=builder.here))
         return
     a, b = pair(src, dst, what)
+    if (layout := dict(given).get("loop_layout")) is not None:
+        check_layout(builder, "the copy", [e for e in b.extents if e != 1], layout, spread=True)
     builder.emit(Copy(a, b, given, barrier, loc=builder.here))
 
 
@@ -158,7 +161,7 @@ def _axis(what: str, dim: Any, rank: int) -> int:
     if isinstance(dim, bool) or not isinstance(dim, int) or not -rank <= dim < rank:
         raise ShapeError(
             f"{what}: dim={shown(dim)} of {rank} dimensions",
-            rule=f"dim is {-rank} … {rank - 1}",
+            rule=f"dim names one dimension, {-rank} … {rank - 1}",
             fix="dim=-1 for the last dimension",
         )
     return dim % rank

@@ -122,6 +122,11 @@ class Values:
             return index_buffer(owner.buffer, index, self.loc(k))
         if isinstance(owner, Region):
             raise fault("an index into a slice", "a tile is indexed once", "index the tile itself", self.loc(k))
+        if isinstance(owner, Expr):
+            raise fault(
+                f"an index into {describe_value(owner)}", "tiles and Python containers have elements",
+                "name the tile itself", self.loc(k),
+            )  # fmt: skip
         made = owner[index]
         return element(made, self.loc(k)) if isinstance(made, Buffer) and made.space == "var" else made
 
@@ -154,6 +159,11 @@ class Values:
         builder = current()
         if builder is None:
             return function(*args, **kwargs)
+        if isinstance(function, BLOCK | Expr):
+            raise fault(
+                f"a call of {describe_value(function)}", "elements are named by brackets, functions are called",
+                "write `A[i, j]` for an element", self.loc(k),
+            )  # fmt: skip
         outer = builder.here
         builder.here = builder.at(self.spans[k])
         try:

@@ -74,7 +74,10 @@ def evaluate(function: Callable[..., Any], grids: Sequence[IntArray]) -> tuple[I
         )
         return tuple(np.array(column, dtype=np.int32).reshape(shape) for column in columns)
     values = result if isinstance(result, tuple | list) else (result,)
-    return tuple(np.broadcast_to(np.asarray(value), shape).astype(np.int32) for value in values)
+    arrays = [np.asarray(value) for value in values]
+    if any(a.dtype.kind not in "iub" for a in arrays):
+        raise ValueError("it gives no integers")
+    return tuple(np.broadcast_to(a, shape).astype(np.int32) for a in arrays)
 
 
 class Distribution:

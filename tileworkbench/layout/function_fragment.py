@@ -95,7 +95,8 @@ class FunctionFragment(Distribution):
         if not all(isinstance(index, int | np.integer | np.ndarray) for index in (thread, register)):
             raise LayoutError(
                 "a fragment given by functions has no closed form",
-                rule="generated code needs modes",
+                rule="generated code computes thread and register from digits of the indices",
+                fix="write the functions by `//`, `%` and sums of the indices",
             )
         found = self._table[thread, register]
         return tuple(found[..., dim] for dim in range(self.rank))

@@ -95,4 +95,4 @@ def _at_address(param: TensorParam, address: int, scalars: Mapping[str, Any]) ->
 
 def _takes(inputs: Sequence[str], outputs: set[str]) -> str:
     made = f"; {', '.join(sorted(outputs))} may be left out" if outputs else ""
-    return f"the kernel takes {len(inputs)} ({', '.join(inputs)}){made}"
+    return f"the kernel takes {len(inputs)} argument{'s' * (len(inputs) != 1)} ({', '.join(inputs)}){made}"

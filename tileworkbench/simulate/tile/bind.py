@@ -99,7 +99,7 @@ def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:
     if not isinstance(value, (int, float, bool)):
         raise LaunchError(
             f"scalar `{param.name}` is a {type(value).__name__}",
-            rule=f"it is a {param.dtype} number",
+            rule=f"a parameter of type {param.dtype} takes a number",
             fix="pass a number",
             loc=kernel.loc,
         )
@@ -109,7 +109,7 @@ def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:
         if isinstance(value, float) or not param.dtype.min_value() <= value <= param.dtype.max_value():
             raise LaunchError(
                 f"scalar `{param.name}` is {value!r}",
-                rule=f"it is a {param.dtype}",
+                rule=f"a parameter of type {param.dtype} takes whole numbers it can hold",
                 fix="pass an int it can hold",
                 loc=kernel.loc,
             )
@@ -121,11 +121,17 @@ def _scalar(kernel: Kernel, param: Var, value: Any) -> Any:
 def _symbols(param: Buffer, array: Any, values: dict[Var, Any]) -> None:
     if not isinstance(array, np.ndarray):
         raise LaunchError(
-            f"`{param.name}` is a {type(array).__name__}", rule="the CPU target takes NumPy arrays", fix="np.asarray(…)"
+            f"`{param.name}` is a {type(array).__name__}",
+            rule="the CPU target takes NumPy arrays",
+            fix="np.asarray(…)",
+            loc=param.loc,
         )
     if array.ndim != param.rank:
         raise LaunchError(
-            f"`{param.name}` has {array.ndim} dimensions", rule=f"the parameter has {param.rank}", fix="reshape it"
+            f"`{param.name}` has {array.ndim} dimension{'s' * (array.ndim != 1)}",
+            rule=f"the parameter has {param.rank}",
+            fix="reshape it",
+            loc=param.loc,
         )
     for entry, size in zip(param.shape, array.shape, strict=True):
         if isinstance(entry, Var):
@@ -142,6 +148,7 @@ def _one_value(param: Buffer, symbol: Var, size: int, values: dict[Var, Any]) ->
             f"symbol {symbol.name} is {known} elsewhere and {size} in `{param.name}`",
             rule="a symbol has one value in a call",
             fix="pass tensors whose shapes agree",
+            loc=param.loc,
         )
 
 
@@ -159,12 +166,20 @@ def _tensor(kernel: Kernel, at: int, param: Buffer, array: Any, bound: Bound, wr
         array = np.zeros(shape, param.dtype.numpy)
     if array.dtype != param.dtype.numpy:
         raise LaunchError(
-            f"`{param.name}` is {array.dtype}", rule=f"the parameter is {param.dtype}", fix=f"{param.name}.astype(…)"
+            f"`{param.name}` is {array.dtype}",
+            rule=f"the parameter is {param.dtype}",
+            fix=f"{param.name}.astype(…)",
+            loc=param.loc,
         )
     if array.shape != shape:
         raise LaunchError(
-            f"`{param.name}` has shape {array.shape}", rule=f"the parameter has shape {shape}", fix="check the sizes"
+            f"`{param.name}` has shape {array.shape}",
+            rule=f"the parameter has shape {shape}",
+            fix="check the sizes",
+            loc=param.loc,
         )
+    if written and not array.flags.writeable:
+        raise LaunchError(f"`{param.name}` is read-only", rule="the kernel writes it", fix="pass a copy", loc=param.loc)
     bound.arrays[at] = array
     inner = np.ascontiguousarray(array)
     if written and inner is not array:
@@ -186,6 +201,7 @@ def _extent(param: Buffer, e: Expr, values: Mapping[Var, Any], solve: Any) -> in
             f"the shape of `{param.name}` depends on a symbol that no argument gives: {missing}",
             rule="every symbol is an extent or a stride of an input",
             fix="pass the tensor whose shape gives it",
+            loc=param.loc,
         ) from None
 
 
