@@ -117,7 +117,7 @@ IN_BODY = [
     ("bad dtype", "s = «T.alloc_shared((4, 4), 'float17')»", "shape", "is not a data type"),
     ("fill tile", "«T.fill(A, I)»", "language", "a tile is filled with one scalar"),
     ("reduce shape", "«T.reduce_sum(A, A, dim=1)»", "shape", "the result has shape (64,) or (64, 1)"),
-    ("reduce dim", "«T.reduce_sum(A, I, dim=2)»", "shape", "dim is -2 … 1"),
+    ("reduce dim", "«T.reduce_sum(A, I, dim=2)»", "shape", "dim names one dimension, -2 … 1"),
     ("return in loop", "for i in range(3):\n    «return»", "language", "`return` inside a loop"),
     ("second kernel", "with «T.Kernel(4)»:\n    pass", "language", "T.Kernel inside T.Kernel"),
     ("with number", "with «3»:\n    pass", "language", "`with` on a int"),
