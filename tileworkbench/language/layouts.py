@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import TileError
 from ..ir.expr import Buffer, Const
 from ..layout import Distribution, FunctionLayout, SharedLayout, fragment_from_function
 from .builder import Builder
@@ -52,6 +53,8 @@ def _called(what: str, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
     """What is made of the user's function; LanguageError for one that does not take indices and give integers."""
     try:
         return make()
+    except TileError:
+        raise
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         if isinstance(error, KeyError | ArithmeticError) or "takes" in str(error) or "missing" in str(error):
             told = str(error).split("()", 1)[-1].strip()
