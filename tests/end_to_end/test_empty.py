@@ -65,3 +65,19 @@ def test_none_stands_for_a_tensor_that_is_not_touched() -> None:
     assert b.tolist() == [3, 5]
     with pytest.raises(LaunchError, match="`X` is missing"):
         made(None, None, b)
+
+
+def test_a_fill_whose_bounds_are_known_at_run_time() -> None:
+    @T.prim_func
+    def kernel(S: T.Tensor((2,), "int32"), X: T.Tensor((600,), "int32")):
+        with T.Kernel(1, threads=64):
+            a, b = T.alloc_var("int32"), T.alloc_var("int32")
+            a = S[0]
+            b = S[1]
+            T.fill(X[a:b], 7)
+
+    x = np.arange(600, dtype=np.int32)
+    want = x.copy()
+    want[5:590] = 7
+    everywhere(kernel, [np.array([5, 590], np.int32)], want, ("sm_90a",), initial=[x])
+    everywhere(kernel, [np.array([9, 9], np.int32)], x, ("sm_90a",), initial=[x])

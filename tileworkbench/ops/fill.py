@@ -50,6 +50,8 @@ class Fill(Op):
         return Parallel(loop_vars, shape or (1,), (store,), loc=self.loc)
 
     def canonical(self) -> tuple[Stmt, ...]:
+        if any(isinstance(extent(e), Expr) for e in self.dst.extents):
+            return self.as_parallel().canonical()
         if self.dst.buffer.space not in PRIVATE:
             return (self,)
         p = self.as_parallel()

@@ -25,7 +25,7 @@ def extent(e: Any) -> Any:
 
 def walked(region: Region) -> tuple[int, ...]:
     """The dimensions of a region that are walked (extent not 1)."""
-    return tuple(d for d, e in enumerate(region.extents) if extent(e) != 1)
+    return tuple(d for d, e in enumerate(region.extents) if isinstance(extent(e), Expr) or extent(e) != 1)
 
 
 def is_whole(region: Region) -> bool:

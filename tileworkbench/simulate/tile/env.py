@@ -86,7 +86,7 @@ class Env:
         saturating for fp8. What lies past the edge of a global tensor is dropped. `keep` promises that nobody changes
         `value` later. `undefined` marks elements that were never written in `origin`."""
         st = self.st
-        if st.mask is False:
+        if st.mask is False or self.program.region(region).empty(st):
             return
         if st.deferred is None:
             self._land(region, value, dtype, keep, undefined, origin, None)

@@ -42,6 +42,10 @@ class RegionPlan:
     def sizes(self, st: State) -> tuple[int, ...]:
         return self.extents if self.extents is not None else tuple(st.number(e) for e in self.region.extents)
 
+    def empty(self, st: State) -> bool:
+        """Whether this call's extents leave no elements."""
+        return self.extents is None and any(n < 1 for n in self.sizes(st))
+
     def covers(self, st: State, slot: Slot, extents: tuple[int, ...]) -> bool:
         """Whether the region is the whole of a buffer whose array may be taken or replaced."""
         return self.at_origin and extents == slot.shape and not slot.view and slot.lead == st.base
