@@ -217,6 +217,13 @@ def test_results_come_in_order_with_their_errors(pool):
     assert all(k.variant._found is None for _, k in found if not isinstance(k, Exception))
 
 
+def test_configurations_with_one_text_are_built_once(pool):
+    found = [k for _, k in fanout.fan_out(
+        lambda turn: tw.compile(scale(4096, factor=3.0 + 0 * turn), target="sm_80"), range(6), count=3)]  # fmt: skip
+    assert sorted(k.timing.cached for k in found) == [False] + [True] * 5
+    assert len({k.variant.binary.key for k in found}) == 1
+
+
 def test_few_kernels_start_no_process(pool):
     found = list(fanout.fan_out(lambda b: tw.compile(scale(4096, b), target="sm_80"), [32, 64]))
     assert not pool._idle and all(k.registers for _, k in found)
