@@ -325,3 +325,15 @@ def test_parts_that_no_box_writes_are_refused(first: int, count: int, word: str)
 
     with pytest.raises(TargetError, match=word):
         lowered(kernel, "sm_90a")
+
+
+def test_a_smaller_slice_of_a_tensor_fills_the_first_part_of_a_larger_one() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 32), "float32"), B: T.Tensor((64, 32), "float32")):
+        with T.Kernel(1, threads=64):
+            T.copy(A[:, :2], B[:, :3])
+
+    a = integers(1, (64, 32))
+    want = np.full_like(a, -1)
+    want[:, :2] = a[:, :2]
+    everywhere(kernel, [a], want, initial=[np.full_like(a, -1)])

@@ -158,8 +158,9 @@ def pair(src: Any, dst: Any, what: str) -> tuple[Region, Region]:
     """Both sides of a copy with their extents settled.
 
     An element `A[y, x]` takes the other side's extents, aligned from the right. Two whole buffers have equal shapes.
-    Regions with equally many extents above 1 map in order; otherwise, aligned from the right, an extent 1 takes the
-    other side's. Extents that are not known to be equal are refused."""
+    Regions with equally many extents above 1 map in order, and between slices of tensors a smaller source fills the
+    first part of the destination; otherwise, aligned from the right, an extent 1 takes the other side's. Other extents
+    that are not known to be equal are refused."""
     a, b = to_region(src, f"{what}: the source"), to_region(dst, f"{what}: the destination")
     if isinstance(src, Buffer) and isinstance(dst, Buffer):
         if a.buffer.rank != b.buffer.rank or not all(map(equal, a.extents, b.extents)):
@@ -167,9 +168,28 @@ def pair(src: Any, dst: Any, what: str) -> tuple[Region, Region]:
         return a, b
     if len(wide(a)) != len(wide(b)):
         a, b = _aligned(a, b), _aligned(b, a)
+    elif isinstance(src, Region) and isinstance(dst, Region) and _holds(b, a):
+        b = _cut(b, wide(a))
     if len(wide(a)) != len(wide(b)) or not all(map(equal, wide(a), wide(b))):
         raise mismatch(a, b, what, "both sides have the same extents, leaving out those that are 1")
     return a, b
+
+
+def _holds(b: Region, a: Region) -> bool:
+    """The destination's slice is larger than the source's in some dimensions and smaller in none: between slices of
+    tensors the source says how much is moved."""
+    if a.buffer.space != "global" or b.buffer.space != "global":
+        return False
+    sizes = list(zip(wide(a), wide(b), strict=True))
+    known = all(isinstance(e, int) for pair in sizes for e in pair)
+    return known and all(x <= y for x, y in sizes) and any(x < y for x, y in sizes)
+
+
+def _cut(region: Region, sizes: list[Any]) -> Region:
+    """The region with other extents where they are not 1."""
+    left = iter(sizes)
+    extents = tuple(e if is_one(e) else next(left) for e in region.extents)
+    return Region(region.buffer, region.starts, extents, loc=region.loc)
 
 
 def _aligned(region: Region, other: Region) -> Region:
