@@ -104,6 +104,13 @@ def test_run_time_extents_have_a_size_with_a_tail():
     assert {case.sizes["m"] for case in found.cases} == {3} and len(found.cases) == 8
 
 
+def test_run_time_extents_that_break_what_the_fast_variant_assumes():
+    m, n = T.dynamic("m n")
+    kernel = tw.compile(copy_kernel(m, n), target="gfx942", out_idx=[-1])
+    found = tw.check(kernel, lambda a: a * 2, set={"m": 33, "n": 35})
+    assert found.ok and "thread machine" in found.machine
+
+
 def test_mistakes():
     kernel = tw.compile(copy_kernel(8, 8), target="cpu")
     with pytest.raises(OptionError, match="`q`"):

@@ -11,6 +11,7 @@ import numpy as np
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..jitkernel.kernel import JITKernel
+from ..jitkernel.simulating import fitting
 from ..jitkernel.sizes import extent
 from ..simulate import thread, tile
 from ..simulate.tile.machine import written_tensors
@@ -89,12 +90,15 @@ class ThreadMachine:
 
     def run(self, args: list[Any], outputs: Sequence[int], kind: str) -> Outcome:
         *before, last = self.kernel.parts
+        target = self.kernel.target
         for part in before:
-            thread.run(part.kernel, args, self.SCHEDULES[kind], target=self.kernel.target, outputs=())
+            fit = fitting(part.kernel, part.tile, target, args)
+            thread.run(fit, args, self.SCHEDULES[kind], target=target, outputs=())
         ends = ends_of_grid(last.tile, args)
+        fit = fitting(last.kernel, last.tile, target, args)
         # Tensors that earlier parts have written are defined.
         fresh = () if before else tuple(outputs)
-        ran = thread.run(last.kernel, args, self.SCHEDULES[kind], target=self.kernel.target, blocks=ends, outputs=fresh)
+        ran = thread.run(fit, args, self.SCHEDULES[kind], target=target, blocks=ends, outputs=fresh)
         computed = [ran.defined.get(last.kernel.params[i].name) if not before else None for i in outputs]
         return Outcome([args[i] for i in outputs], computed, [None] * len(outputs))
 

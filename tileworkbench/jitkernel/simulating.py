@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import OptionError
@@ -43,11 +44,20 @@ def simulate(
         return tile.run(tile_kernel, ready, collect=collect)
     lowered, place = thread_kernel(kernel, tile_kernel, target)
     full = filled(lowered, ready)
-    if thread.unmet(lowered, full) is not None:
-        lowered = run_passes(general(tile_kernel), place)
     return thread.run(
-        lowered, full, schedule or options.schedule, options.seed if seed is None else seed, place, blocks, collect
+        fitting(lowered, tile_kernel, place, full),
+        full,
+        schedule or options.schedule,
+        options.seed if seed is None else seed,
+        place,
+        blocks,
+        collect,
     )
+
+
+def fitting(lowered: Kernel, tile_kernel: Kernel, target: Target, args: Sequence[Any]) -> Kernel:
+    """The thread-level kernel if it was built for such arguments, else the one that assumes nothing of them."""
+    return lowered if thread.unmet(lowered, args) is None else run_passes(general(tile_kernel), target)
 
 
 def thread_kernel(kernel: Any, tile_kernel: Kernel, target: Any) -> tuple[Kernel, Target]:
