@@ -199,3 +199,12 @@ def test_tvms_targets_name_ours():
             assert options.target == "sm_90a"
         with pytest.raises(TileError, match="unknown target"):
             TvmTarget("vulkan")
+
+
+def test_storage_of_packed_types():
+    with alias_tilelang():
+        import tilelang.language as T
+        from tilelang.language.dtypes import resolve_torch_storage_dtype
+
+        assert resolve_torch_storage_dtype(T.float16) == T.float16 and resolve_torch_storage_dtype(T.int4) == T.int8
+        assert resolve_torch_storage_dtype(T.float4_e2m1fn) == T.float4_e2m1fnx2

@@ -134,6 +134,7 @@ PAGES: dict[str, Page] = {
     "tilelang.language.dtypes": Page(
         {
             "_TORCH_DTYPE_TO_STR": "compat.tirx:TORCH_NAMES",
+            "resolve_torch_storage_dtype": "compat.tirx:resolve_torch_storage_dtype",
             "dtype": "language.dtypes:dtype",
             "_all_dtypes": "compat.tirx:ALL_DTYPES",
         },

@@ -10,7 +10,7 @@ from .. import language
 from ..errors import TileError
 from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
-from ..language.dtypes import NAMES, UNBUILT
+from ..language.dtypes import NAMES, UNBUILT, vector_dtype
 from ..target import Target
 from .foreign import Foreign
 
@@ -115,6 +115,14 @@ class _TorchNames(Mapping[Any, str]):
 
 TORCH_NAMES = _TorchNames()
 ALL_DTYPES = [*NAMES, *UNBUILT]
+
+
+def resolve_torch_storage_dtype(value: Any) -> Any:
+    """The language's name of the type that torch holds elements of `value` in: packed ones by pairs or by bytes."""
+    row = to_dtype(value)
+    if not row.is_packed:
+        return NAMES[row.name]
+    return vector_dtype("float4_e2m1fnx2") if row.is_float else NAMES["int8" if row.kind == "int" else "uint8"]
 
 
 def __getattr__(name: str) -> Any:
