@@ -26,13 +26,12 @@ ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "floa
 @dataclass(frozen=True)
 class Expected:
     """What a tensor must hold afterwards. `bound`: absolute, per element; 0 asks for the correctly rounded value.
-    `initial`: what it holds before; None: nothing that a kernel may rely on. `where`: the elements that are compared
-    (all, unless the algorithm leaves some open). `any_order`: a row holds these values, whichever first."""
+    `initial`: what it holds before; None: nothing that a kernel may rely on. `any_order`: a row holds these values,
+    whichever first."""
 
     truth: np.ndarray
     bound: Any = 0
     initial: np.ndarray | None = None
-    where: np.ndarray | None = None
     any_order: bool = False
 
 
@@ -49,9 +48,9 @@ class Entry:
     """`make(**sizes)` gives a PrimFunc, a JITKernel or several that follow one another, `data(**sizes)` the arguments
     and what must come out.
 
-    scripts: TileLang's example scripts whose algorithm it is. small: sizes for the simulators; real: sizes for builds.
-    hopper: it uses what only sm_90a has, and other targets refuse it. simulated: False where an escape hatch keeps it
-    from the CPU target. threads: whether the thread machine runs it at the small sizes in about three seconds."""
+    scripts: TileLang's example scripts whose algorithm it is. small: sizes for the simulators, where each takes a few
+    seconds at most; real: sizes for builds. hopper: it uses what only sm_90a has, and other targets refuse it.
+    simulated: False where an escape hatch keeps it from the CPU target."""
 
     name: str
     scripts: tuple[str, ...]
@@ -61,7 +60,6 @@ class Entry:
     real: Mapping[str, Any] = field(default_factory=dict)
     hopper: bool = False
     simulated: bool = True
-    threads: bool = True
 
     def kernels(self, sizes: Mapping[str, Any]) -> tuple[Kernel, ...]:
         """The tile-level kernels for these sizes in launch order, whichever style they are written in."""
@@ -118,16 +116,13 @@ def compare(args: Mapping[str, Any], data: Data, where: str) -> None:
     """Every element of every output within its bound; no share of them may be off, and NaN never passes."""
     for name, wanted in data.outputs.items():
         got = np.sort(args[name], axis=-1) if wanted.any_order else args[name]
-        chosen = np.ones(wanted.truth.shape, bool) if wanted.where is None else wanted.where
         if np.isscalar(wanted.bound) and wanted.bound == 0:
-            np.testing.assert_array_equal(
-                got[chosen], wanted.truth.astype(got.dtype)[chosen], err_msg=f"{name}, {where}"
-            )
+            np.testing.assert_array_equal(got, wanted.truth.astype(got.dtype), err_msg=f"{name}, {where}")
             continue
         exact = wanted.truth.astype(np.float64)
         with np.errstate(invalid="ignore"):
             off = np.abs(got.astype(np.float64) - exact)
-        bad = ~((off <= wanted.bound) | (got.astype(np.float64) == exact)) & chosen
+        bad = ~((off <= wanted.bound) | (got.astype(np.float64) == exact))
         if bad.any():
             at = tuple(int(i[0]) for i in np.nonzero(bad))
             raise AssertionError(

@@ -32,7 +32,7 @@ def test_on_the_cpu_target(entry: Entry) -> None:
     compare(args, data, "the CPU target")
 
 
-@pytest.mark.parametrize("entry", [entry for entry in SIMULATED if entry.threads], ids=named)
+@pytest.mark.parametrize("entry", SIMULATED, ids=named)
 def test_on_the_thread_machine(entry: Entry) -> None:
     goal = Target.of("sm_90a")
 
