@@ -12,7 +12,7 @@ from . import simulate
 from .options import options
 
 if TYPE_CHECKING:
-    from .checks import Check, check
+    from .checks.check import Check, check
     from .compat import alias_tilelang
     from .compat.environment import disable_cache, enable_cache, is_cache_enabled
     from .compat.integers import cdiv, next_power_of_2

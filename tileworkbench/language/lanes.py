@@ -61,11 +61,9 @@ def _operator(op: str, swapped: bool = False) -> Callable[[Lanes, Any], Lanes]:
     return made
 
 
-for _name in ("add", "sub", "mul"):
-    setattr(Lanes, f"__{_name}__", _operator(_name))
-    setattr(Lanes, f"__r{_name}__", _operator(_name, swapped=True))
-Lanes.__truediv__ = _operator("div")  # type: ignore[attr-defined]
-Lanes.__rtruediv__ = _operator("div", swapped=True)  # type: ignore[attr-defined]
+for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+    setattr(Lanes, f"__{_name}__", _operator(_op))
+    setattr(Lanes, f"__r{_name}__", _operator(_op, swapped=True))
 
 
 def alike(value: Any, lanes: int, what: str) -> Lanes:

@@ -234,7 +234,7 @@ class Launcher:
     def _device(self, call: Call) -> int:
         places = {name: a.device for name, a in call.arrays.items() if a.device != CPU}
         if not places:
-            return max(self._the_driver().current_device(), 0)
+            return max(int(self._the_driver().current_device()), 0)
         first, device = next(iter(places.items()))
         for name, other in places.items():
             if other != device:
@@ -244,7 +244,7 @@ class Launcher:
                     fix=f"move {name} to device {device}",
                     loc=self._tensors[name].loc,
                 )
-        return device
+        return int(device)
 
     def _bits(self, values: Mapping[str, Any]) -> dict[str, int]:
         bits = {}
