@@ -70,14 +70,20 @@ def alike(value: Any, lanes: int, what: str) -> Lanes:
     """A vector of as many lanes: the value itself, or copies of a scalar."""
     made = value if isinstance(value, Lanes) else Lanes([value] * lanes)
     if len(made) != lanes:
-        raise ShapeError(f"{what}: {len(made)} lanes and {lanes}", rule="vectors have equally many lanes", fix="")
+        raise ShapeError(
+            f"{what}: {len(made)} lanes and {lanes}",
+            rule="vectors have equally many lanes",
+            fix="give both the same number",
+        )
     return made
 
 
 def _count(what: str, lanes: Any) -> int:
     given = lanes.value if isinstance(lanes, Const) else lanes
     if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST:
-        raise fault(f"{what} of {lanes!r} lanes", f"a vector has 1 to {_MOST} lanes, known while compiling", "")
+        raise fault(
+            f"{what} of {lanes!r} lanes", f"a vector has 1 to {_MOST} lanes, known while compiling", "T.Ramp(i, 1, 4)"
+        )
     return given
 
 
@@ -89,10 +95,16 @@ def Broadcast(value: Any, lanes: Any) -> Lanes:
 def extract_lane(vector: Any, lane: Any) -> Expr:
     """One lane of a vector, by a number known while compiling."""
     if not isinstance(vector, Lanes):
-        raise fault("T.extract_lane of what is no vector", "it takes elements at a T.Ramp, or a T.Broadcast", "")
+        raise fault(
+            "T.extract_lane of what is no vector",
+            "it takes elements at a T.Ramp, or a T.Broadcast",
+            "T.extract_lane(A[T.Ramp(i, 1, 2)], 0)",
+        )
     place = lane.value if isinstance(lane, Const) else lane
     if not isinstance(place, int) or not 0 <= place < len(vector):
-        raise fault(f"T.extract_lane: lane {lane!r} of {len(vector)}", f"lanes are 0 … {len(vector) - 1}", "")
+        raise fault(
+            f"T.extract_lane: lane {lane!r} of {len(vector)}", f"lanes are 0 … {len(vector) - 1}", "count lanes from 0"
+        )
     return vector.lanes[place]
 
 
@@ -109,7 +121,11 @@ def elements_at(buffer: Buffer, index: Any, loc: Loc) -> Lanes:
     entries = index if isinstance(index, tuple) else (index,)
     counts = {len(e) for e in entries if isinstance(e, Ramp)}
     if len(counts) > 1:
-        raise ShapeError(f"ramps of {sorted(counts)} lanes", rule="ramps of one index have equally many lanes", fix="")
+        raise ShapeError(
+            f"ramps of {sorted(counts)} lanes",
+            rule="ramps of one index have equally many lanes",
+            fix="give all the same number",
+        )
     lanes = []
     for n in range(counts.pop()):
         places = [_from_end(e.lane(n), buffer, d) if isinstance(e, Ramp) else e for d, e in enumerate(entries)]
@@ -145,7 +161,11 @@ def _packed(name: str, count: int, apply: Callable[..., Expr]) -> Callable[..., 
     def made(*operands: Any) -> Lanes:
         what = f"T.{name}"
         if len(operands) != count or not all(isinstance(x, Lanes) and len(x) == 2 for x in operands):
-            raise fault(f"{what} takes {count} vectors of two lanes", "elements at T.Ramp(i, 1, 2) are one", "")
+            raise fault(
+                f"{what} takes {count} vectors of two lanes",
+                "elements at T.Ramp(i, 1, 2) are one",
+                "A[T.Ramp(i, 1, 2)]",
+            )
         kinds = {x.dtype.name for x in operands}
         if len(kinds) > 1 or not operands[0].dtype.is_float:
             raise ShapeError(

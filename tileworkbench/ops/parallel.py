@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 from ..errors import LanguageError
 from ..ir.arith import Facts, substitute
 from ..ir.effects import accesses
-from ..ir.expr import Buffer, Const, Expr, Load, Var, as_expr, compare, const, logical
+from ..ir.expr import Buffer, Call, Const, Expr, Load, Var, as_expr, compare, const, logical
 from ..ir.node import node, walk
 from ..ir.op import Access, Choice, Impl, Op
-from ..ir.stmt import ZERO, For, If, Stmt, Store
+from ..ir.stmt import ZERO, Eval, For, If, Stmt, Store
 from ..target import Target
 from .context import Context
 from .elementwise import emit_parallel
 from .hints import check_width
+from .intrinsics import is_effect
 from .loops import choose, infer, misfits_of
 from .nest import Nest
 
@@ -59,6 +60,7 @@ class Parallel(Op):
 
     def check(self) -> None:
         check_width(self, self.hint("coalesced_width"))
+        self._check_alone()
         own = set(self.vars)
         for n in walk(self.body):
             if not isinstance(n, (Load, Store)) or n.buffer.space != "local":
@@ -70,6 +72,17 @@ class Parallel(Op):
                     fix="use T.alloc_fragment for a tile spread over threads, or T.serial for the loop",
                     loc=n.loc or self.loc,
                 )
+
+    def _check_alone(self) -> None:
+        """An iteration waits for no other: only some threads of the block may run any."""
+        meeting = next((n for n in walk(self.body) if isinstance(n, Eval) and is_effect(n.value)), None)
+        if meeting is not None and isinstance(meeting.value, Call):
+            raise LanguageError(
+                f"T.{meeting.value.fn} inside T.Parallel or T.vectorized",
+                rule="it works between the threads of a warp or block",
+                fix="write the loop over threads with T.get_thread_binding()",
+                loc=meeting.loc,
+            )
 
     def nest(self) -> Nest:
         return Nest.of(self.vars, self.extents, self.body)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import LanguageError
 from ..ir.effects import accesses
-from ..ir.evaluate import evaluate
+from ..ir.evaluate import evaluate, is_index_arithmetic
 from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
 from ..ir.node import Node, map_children, replace, rewrite, walk
@@ -124,7 +124,7 @@ def _chosen(cond: Expr, kernel: Kernel, unit: int) -> Groups | None:
     """The pieces of `unit` threads for which a condition on the thread index holds; None when it divides one, or asks
     for more."""
     tx = kernel.thread_vars[0]
-    if {n for n in walk(cond) if isinstance(n, Var)} != {tx}:
+    if {n for n in walk(cond) if isinstance(n, Var)} != {tx} or not is_index_arithmetic(cond):
         return None
     threads = -(-kernel.threads // unit) * unit
     try:

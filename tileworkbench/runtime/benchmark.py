@@ -69,7 +69,7 @@ def counted(
 ) -> list[float]:
     """Milliseconds of exactly `count` runs, as `bench` times them; nothing else runs without a `warmup`."""
     if count < 1:
-        raise OptionError(f"{count} runs to time", rule="at least one")
+        raise OptionError(f"{count} runs to time", rule="at least one", fix="repeat=100")
     if clock is None:
         with DeviceClock() as own:
             return counted(run, count, warmup=warmup, flush=flush, clock=own)
