@@ -171,7 +171,14 @@ PAGES: dict[str, Page] = {
     "tilelang.layout.cute": Page(
         foreign="TileLang's own form of CuTe layouts (tileworkbench.layout.Layout is the one here)"
     ),
-    "tilelang.transform": Page({**PASSES, **at("compat.lowering", "simplify_prim_func")}, foreign=COMPILER),
+    "tilelang.transform": Page(
+        {
+            **PASSES,
+            **at("compat.lowering", "simplify_prim_func"),
+            **at("compat.hostcode", MergeIfStmt="unchanged", IfStmtBinding="unchanged"),
+        },
+        foreign=COMPILER,
+    ),
     "tilelang.transform.pass_config": Page(PASSES),
     "tilelang.transform.simplify": Page(SIMPLIFY, foreign=COMPILER),
     "tilelang.engine": Page({**LOWER, **HOOKS}, foreign=COMPILER),
@@ -216,7 +223,16 @@ PAGES: dict[str, Page] = {
     "tilelang.cuda.intrinsics.macro.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.intrinsics.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
-    "tilelang.tvm": Page({**at("compat.tirx", "DataType"), **at("errors", TVMError="TileError")}, foreign=TVM),
+    "tilelang.tvm": Page(
+        {
+            **at("compat.tirx", "DataType"),
+            **at("errors", TVMError="TileError"),
+            **at("compat.hostcode", "IRModule", "compile", "cpu"),
+        },
+        foreign=TVM,
+    ),
+    "tilelang.tvm.ir": Page(at("compat.hostcode", "IRModule"), foreign=TVM),
+    "tilelang.tvm.runtime": Page(at("compat.hostcode", "tensor", "empty"), foreign=TVM),
     "tilelang.tvm.target": Page(at("compat.tvmtarget", "Target"), foreign=TVM),
     "tilelang.tvm.error": Page(at("errors", InternalError="TileError", TVMError="TileError"), foreign=TVM),
     "tilelang.tvm.testing": Page(TESTING, foreign=TVM),

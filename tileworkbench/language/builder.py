@@ -91,10 +91,11 @@ class Builder:
         """Appends a statement to the innermost body; operations check their operands first. `gathers`: it is one of
         those that a reducer's updates became."""
         if self.phase == 2 and self.launch is None:
-            raise fault(
+            raise misnested(
                 f"{describe(statement)} outside `with T.Kernel(...)`",
                 "statements that run on the device stand inside the kernel's `with` block",
                 "move it into the block",
+                None,
             )
         if isinstance(statement, Op):
             self._check_place(statement)

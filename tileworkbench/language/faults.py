@@ -21,8 +21,8 @@ MOST_SHOWN = 80  # characters of a value in a message
 
 
 class Misnested(LanguageError):
-    """Loops and tile operations that do not go into one another. The text was read whole, so a T.prim_func tells it
-    when it is compiled: a program may make such a kernel and never use it."""
+    """Loops, tile operations and launches that do not go into one another. A T.prim_func tells it when it is compiled:
+    a program may make such a kernel and never use it."""
 
 
 def fault(found: str, rule: str = "", fix: str = "", loc: Loc | None = None) -> LanguageError:

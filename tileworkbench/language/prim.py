@@ -14,6 +14,7 @@ from ..ir.text import show
 from .builder import Builder, reading
 from .faults import Misnested, fault, settle
 from .finish import finish, single
+from .launch import Launch
 from .macro import Macro
 from .parameters import Table, annotations_of
 from .reader import defining_scope, stage
@@ -22,7 +23,7 @@ from .reader import defining_scope, stage
 class PrimFunc:
     """A function that was read: `kernels` are its tile-level ir.Kernels in launch order, `kernel` the only one, `fn`
     the Python function, `seconds` what reading it took. `refused` is why there are no kernels, told to who asks for
-    them."""
+    them; `outer` are then the names around it."""
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class PrimFunc:
         fn: Callable[..., Any],
         seconds: float = 0.0,
         refused: Misnested | None = None,
+        outer: Mapping[str, Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, fn)
+        self.outer = outer
         self._kernels, self.fn, self.seconds, self.refused = kernels, fn, seconds, refused
         self.name = kernels[0].name if kernels else fn.__name__
         self.shown: Sequence[int] | None = None  # the outputs that `attrs` names, where not those of T.empty
@@ -89,13 +92,15 @@ def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:
     if func is None:
         return prim_func
     start = time.perf_counter()
-    kernels: tuple[Kernel, ...] = ()
-    refused = None
+    outer = defining_scope(1)
     try:
-        kernels = read_all(func, defining_scope(1))
+        return PrimFunc(read_all(func, outer), func, time.perf_counter() - start)
     except Misnested as error:
-        refused = error
-    return PrimFunc(kernels, func, time.perf_counter() - start, refused)
+        return PrimFunc((), func, time.perf_counter() - start, error, outer)
+
+
+def no_name(builder: Builder, name: str, value: Any) -> None:
+    """The indices of a launch that nobody names."""
 
 
 def read(fn: Any, outer: Mapping[str, Any] | None = None) -> Kernel:
@@ -114,6 +119,14 @@ def read_all(fn: Any, outer: Mapping[str, Any] | None = None) -> tuple[Kernel, .
     return finish(run(fn, outer or {}, "lazy"))
 
 
+def read_host(fn: PrimFunc) -> Kernel:
+    """The kernel of one block and one thread that runs a function without launches, such as TVM compiles for a host;
+    the kernel itself of a function that has one."""
+    if fn.refused is None:
+        return fn.kernel
+    return single(finish(run(fn.fn, fn.outer or {}, "lazy", launch=Launch((1,), (1,)))))
+
+
 def run(
     fn: Callable[..., Any],
     outer: Mapping[str, Any],
@@ -121,8 +134,10 @@ def run(
     given: Mapping[str, Any] | None = None,
     phase: int = 2,
     constants: Mapping[str, int] | None = None,
+    launch: Launch | None = None,
 ) -> Builder:
-    """Traces `fn`: binds its parameters, runs the staged text, and returns the builder with what it made."""
+    """Traces `fn`: binds its parameters, runs the staged text, inside `launch` if one is given, and returns the builder
+    with what it made."""
     builder = Builder(fn.__name__, style, phase)
     try:
         with held_back():
@@ -132,7 +147,12 @@ def run(
             values = table.bind(annotations_of(fn, outer), given or {})
             for name, value in values.items():
                 scope.values[name], scope.homes[name] = value, builder.frame
-            builder.returned = staged(**values)
+            if launch is None:
+                builder.returned = staged(**values)
+            else:
+                node = builder.table.source.node
+                for _ in launch.run(builder, (), builder.table.source.loc(node), no_name):
+                    staged(**values)
     except Exception as error:
         if phase == 1 and builder.table is not None and builder.table.complete():
             return builder  # text after the declarations may need the values of symbols
