@@ -27,11 +27,13 @@ def update(
             f"{what}: memory_order={shown(memory_order)}", f"orders are {', '.join(ORDERS)}", "leave it out for relaxed"
         )
     target = dst.buffer if isinstance(dst, Load | Region) else dst
-    if isinstance(target, Buffer):
-        _check_target(what, target)
     if isinstance(value, Buffer) and value.space == "var":
         value = element(value)
-    if isinstance(value, Buffer | Region) or not isinstance(dst, Load):
+    tile = isinstance(value, Buffer | Region) or not isinstance(dst, Load)
+    # A thread's own array takes a tile as it would take its elements one by one.
+    if isinstance(target, Buffer) and not (tile and target.space == "local"):
+        _check_target(what, target)
+    if tile:
         if return_prev:
             raise fault(f"{what}: return_prev on a tile", "only an element gives its old value", "loop over elements")
         _tile(what, kind, dst, value, order, use_tma)

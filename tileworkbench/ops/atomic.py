@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from ..errors import TargetError
 from ..ir.arith import Facts
-from ..ir.expr import Buffer, Expr, Load, Var, as_expr
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, cast
 from ..ir.instr import BulkStore, TmaStore
 from ..ir.node import Node, node, replace, rewrite
 from ..ir.op import Access, Choice, Impl, Op, Refusal
-from ..ir.stmt import ONE, ZERO, For, Region, Stmt
+from ..ir.stmt import ONE, ZERO, For, Region, Stmt, Store
 from ..target import Target
 from .atomic_element import AtomicElement
 from .context import Context
@@ -20,6 +20,8 @@ from .copies.pairs import at, extent, walked
 from .copy import Copy
 from .elementwise import emit_simt
 from .parallel import Parallel
+from .private import SPACES as PRIVATE
+from .private import each_thread
 
 
 @node
@@ -48,6 +50,18 @@ class AtomicTile(Op):
             value = Load(value.buffer, at(value, loop_vars), loc=self.loc)
         one = AtomicElement(self.kind, self.dst.buffer, at(self.dst, loop_vars), value, self.order, loc=self.loc)
         return Parallel(loop_vars, shape or (1,), (one,), loc=self.loc)
+
+    def canonical(self) -> tuple[Stmt, ...]:
+        """In an array that is each thread's own the update is an ordinary one."""
+        if self.dst.buffer.space not in PRIVATE:
+            return (self,)
+        loop = self.as_parallel()
+        one = loop.body[0]
+        if not isinstance(one, AtomicElement):
+            return (self,)
+        old = Load(one.buffer, one.indices, loc=self.loc)
+        made = cast(binary(self.kind, old, one.value), one.buffer.dtype)
+        return each_thread(loop.vars, loop.extents, (Store(one.buffer, one.indices, made, loc=self.loc),), self.loc)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         if self.use_tma:

@@ -232,7 +232,7 @@ class Launcher:
         return self._driver
 
     def _device(self, call: Call) -> int:
-        places = {name: a.device for name, a in call.arrays.items() if a.device != CPU}
+        places: dict[str, int] = {name: a.device for name, a in call.arrays.items() if a.device != CPU}
         if not places:
             return max(int(self._the_driver().current_device()), 0)
         first, device = next(iter(places.items()))

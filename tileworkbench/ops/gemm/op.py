@@ -18,7 +18,7 @@ from ...layout import same
 from ...target import Target
 from ..context import Context
 from . import mma, scalar, wgmma
-from .rules import check_dtypes, check_memories, check_packing
+from .rules import check_dtypes, check_memories, check_packing, is_private
 
 
 @node
@@ -102,6 +102,14 @@ class Gemm(Op):
         return f"T.gemm({', '.join([show(self.a), show(self.b), show(self.c), *options])})"
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        if is_private(self):
+            raise TargetError(
+                f"T.gemm of `{self.a.buffer.name}`, each thread's own array",
+                rule=f"products of private arrays are for the targets c and llvm, whose blocks are one thread, not "
+                f"{target.name}",
+                fix="use T.alloc_shared for A and B, and T.alloc_fragment for C",
+                loc=self.loc,
+            )
         found = [wgmma.wgmma_impl(self, facts, target, warps), mma.mma_impl(self, target, warps)]
         if self.hint("force") == "wgmma" and isinstance(found[0], Refusal):
             raise TargetError(
