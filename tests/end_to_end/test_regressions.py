@@ -405,3 +405,28 @@ def test_values_bound_in_a_parallel_loop_of_a_written_out_loop() -> None:
 
     a = integers(77, (8, 32), "int32")
     everywhere(kernel, [a], a[:2] + 2 * a[3])
+
+
+@pytest.mark.parametrize(("source", "result"), [("int8", "int32"), ("uint8", "float32"), ("float16", "float32")])
+def test_sums_of_narrow_elements_are_taken_in_the_type_of_the_result(source: str, result: str) -> None:
+    """int8 wrapped before it was widened; on the tile machine fp16 sums were rounded on their way to float32."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 48), source), R: T.Tensor((4,), result), C: T.Tensor((4, 48), result)):
+        with T.Kernel(1, threads=64) as bx:
+            F = T.alloc_fragment((4, 48), source)
+            S = T.alloc_shared((4, 48), source)
+            G = T.alloc_shared((4, 48), result)
+            total = T.alloc_fragment((4,), result)
+            T.copy(A, F)
+            T.copy(A, S)
+            T.fill(total, 3)
+            T.reduce_sum(F, total, dim=1, clear=False)
+            T.copy(total, R)
+            T.cumsum(S, G, dim=1)
+            T.copy(G, C)
+
+    a = np.abs(numbers((4, 48), np.int64, 60)) + 65
+    a[:, 7] += 1 - a.sum(1) % 2  # odd sums, above what fp16 holds exactly
+    assert (a.sum(1) > 2048).all()
+    agree(kernel, [a.astype(source)], [(a.sum(1) + 3).astype(result), np.cumsum(a, 1).astype(result)])

@@ -149,6 +149,20 @@ def test_tl2433_each_tile_once_for_constant_numbers_of_column_blocks(machine: Ma
         machine.check(constant_columns(columns), [], once, initial=[np.zeros_like(once)])
 
 
+def test_tl2433_one_thread_counts_its_visits_without_atomics(machine: Machine) -> None:
+    """Three dimensions, an element that is read and written by the only thread of a block."""
+
+    @T.prim_func
+    def kernel(Visits: T.Tensor((2, 3, 9), "int32")):
+        with T.Kernel(5, threads=1) as at:
+            for i, j, k in T.Persistent([2, 3, 9], 5, at):
+                Visits[i, j, k] += 1
+                Visits[i, j, k] = Visits[i, j, k] * 3
+
+    start = np.arange(54, dtype=np.int32).reshape(2, 3, 9)
+    machine.check(kernel, [], (start + 1) * 3, initial=[start])
+
+
 H, D = 2, 32
 SCALE = D**-0.5
 

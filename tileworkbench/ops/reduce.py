@@ -17,7 +17,7 @@ from ..target import Target
 from .context import Context
 from .copies.pairs import is_whole
 from .copy import Copy
-from .reduction import Reduction
+from .reduction import Reduction, accumulator_dtype
 
 
 def _direct(region: Region) -> bool:
@@ -106,25 +106,27 @@ class Reduce(Op):
         ).emit()  # fmt: skip
 
     def run(self, env: Any) -> None:
-        """Sums of narrow floats run in float32 and are rounded once; max and min skip NaN unless `nan_propagate`."""
+        """Sums of narrow floats run in float32 and are rounded once, those of integers in the result's type where it
+        is wider; max and min skip NaN unless `nan_propagate`."""
         dtype, to = self.src.buffer.dtype, self.dst.buffer.dtype
-        value, undefined = env.read(self.src), env.undefined(self.src)
+        acc = accumulator_dtype(dtype, to)
+        value, undefined = env.convert(env.read(self.src), dtype, acc), env.undefined(self.src)
         axis = env.lead + self.dim % len(self.src.extents)
         shape = env.extents(self.dst)
         if self.kind in ("abssum", "absmax"):
             value = np.abs(value)
         out = self._combine(value, axis)
-        out = env.round(out.reshape(out.shape[: env.lead] + shape), dtype)
+        out = out.reshape(out.shape[: env.lead] + shape)
         if undefined is not None:
             undefined = undefined.any(axis=axis)
             undefined = undefined.reshape(undefined.shape[: env.lead] + shape)
         if not self.clear:
-            old, mark = env.read(self.dst), env.undefined(self.dst)
-            out = env.round(self._pair()(old, env.convert(out, dtype, to)), to)
+            old, mark = env.convert(env.read(self.dst), to, acc), env.undefined(self.dst)
+            if to is dtype:  # rounded before it meets the old value, as two operations would
+                out = env.convert(env.convert(out, acc, to), to, acc)
+            out = self._pair()(old, out)
             undefined = mark if undefined is None else (undefined if mark is None else undefined | mark)
-        else:
-            out = env.convert(out, dtype, to)
-        env.write(self.dst, out, to, keep=True, undefined=undefined)
+        env.write(self.dst, env.convert(out, acc, to), to, keep=True, undefined=undefined)
 
     def _pair(self) -> np.ufunc:
         floats = self.src.buffer.dtype.is_float and not self.nan_propagate

@@ -17,9 +17,14 @@ from ..layout import Fragment, Mode
 from .context import Context, run
 
 
-def accumulator_dtype(dtype: DType) -> DType:
-    """Narrow floats are combined in float32 and rounded once at the end."""
-    return FLOAT32 if dtype.is_float and dtype.bits < 32 else dtype
+def accumulator_dtype(source: DType, result: DType) -> DType:
+    """What elements are combined in: the result's type where that holds more than theirs, float32 for narrow floats,
+    which are rounded once at the end."""
+    if result.is_float and (result.bits > 32 or not source.is_float):
+        return result if result.bits >= 32 else FLOAT32
+    if source.is_float:
+        return FLOAT32 if source.bits < 32 else source
+    return result if result.is_int and result.bits > source.bits else source
 
 
 def identity(kind: str, dtype: DType) -> Expr:
@@ -64,7 +69,7 @@ class Reduction:
     loc: Loc | None = None
 
     def emit(self) -> tuple[Stmt, ...]:
-        dtype = accumulator_dtype(self.src.dtype)
+        dtype = accumulator_dtype(self.src.dtype, self.dst.dtype)
         acc = self.ctx.registers("acc", self.result.registers, dtype)
         return (
             *self._each(lambda d: (Store(acc, (d,), identity(self.kind, dtype)),)),

@@ -16,6 +16,7 @@ from ..target import Target
 from .context import Context
 from .copies.pairs import extent
 from .copy import Copy
+from .reduction import accumulator_dtype
 from .scanning import Scanning
 
 
@@ -73,15 +74,17 @@ class Scan(Op):
         return Scanning(self.kind, self.src, self.dst, self.dim % len(self.src.extents), self.reverse, ctx).emit()
 
     def run(self, env: Any) -> None:
-        """Sums of narrow floats run in float32; every prefix is rounded once. max skips NaN."""
-        dtype = self.src.buffer.dtype
-        value, undefined = env.read(self.src), env.undefined(self.src)
+        """Sums of narrow floats run in float32, every prefix is rounded once; those of integers in the result's type
+        where it is wider. max skips NaN."""
+        dtype, to = self.src.buffer.dtype, self.dst.buffer.dtype
+        acc = accumulator_dtype(dtype, to)
+        value, undefined = env.convert(env.read(self.src), dtype, acc), env.undefined(self.src)
         axis = env.lead + self.dim % len(self.src.extents)
         fn: np.ufunc = np.add if self.kind == "sum" else (np.fmax if dtype.is_float else np.maximum)
         out = _prefixes(fn, value, axis, self.reverse)
         if undefined is not None:
             undefined = _prefixes(np.logical_or, undefined, axis, self.reverse)
-        env.write(self.dst, env.round(out, dtype), dtype, keep=True, undefined=undefined)
+        env.write(self.dst, env.convert(out, acc, to), to, keep=True, undefined=undefined)
 
     def text(self, show: Any) -> str:
         reverse = ", reverse=True" if self.reverse else ""

@@ -37,7 +37,7 @@ class Scanning:
         warps, lanes = ctx.warps, ctx.target.arch.warp_size
         warp, lane = ctx.facts.simplify(ctx.thread // lanes), ctx.facts.simplify(ctx.thread % lanes)
         turn, part = ctx.var("turn"), ctx.var("part")
-        dtype = accumulator_dtype(self.src.buffer.dtype)
+        dtype = accumulator_dtype(self.src.buffer.dtype, self.dst.buffer.dtype)
         carry, held, other = (ctx.registers(n, 1, dtype) for n in ("carry", "held", "other"))
         outer = ctx.facts
         ctx.facts = ctx.facts.with_range(turn, 0, -(-lines // warps) - 1).with_range(part, 0, -(-length // lanes) - 1)

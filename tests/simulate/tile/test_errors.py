@@ -315,7 +315,7 @@ def square(A: T.Tensor((4, 4), "float32"), B: T.Tensor((4, 4), "float32")):
     [
         (zeros((4, 4)), "called with 1 arguments"),
         (zeros((4, 4), (4, 5)), r"`B` has shape \(4, 5\)"),
-        (zeros((4, 4), (4,)), "`B` has 1 dimensions"),
+        (zeros((4, 4), (4,)), "`B` has 1 dimension"),
         (zeros((4, 4)) + zeros((4, 4), dtype=np.float64), "`B` is float64"),
         ([[1, 2], *zeros((4, 4))], "`A` is a list"),
     ],
