@@ -54,6 +54,7 @@ def test_named_outputs_are_the_adapters():
     made = tw.compile(kernel, out_idx=[1, 2], target="cpu")
     assert made.adapter.prim_func.attrs["tilelang_out_idx"] == [1, 2] and "tilelang_out_idx" not in kernel.attrs
     assert made.adapter.dynamic_symbolic_map is None and made.adapter.name == "kernel"
+    assert made.adapter.get_exportable_executable().jit() is made
     a = np.arange(19, dtype=np.int32)
     b, c = made.adapter(a)
     np.testing.assert_array_equal(b, np.resize(a, 39) + 1)

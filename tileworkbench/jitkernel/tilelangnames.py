@@ -38,6 +38,14 @@ class Adapter:
         """The launches of a call by their kernels' names."""
         return {part.name: part for part in self.kernel.parts}
 
+    def get_exportable_executable(self) -> Adapter:
+        """What could be exported elsewhere: here the adapter itself."""
+        return self
+
+    def jit(self) -> Any:
+        """The executable ready to be called: the compiled kernel."""
+        return self.kernel
+
     @property
     def prim_func(self) -> Any:
         found = self.kernel.prim_func

@@ -168,7 +168,7 @@ def pair(src: Any, dst: Any, what: str) -> tuple[Region, Region]:
         return a, b
     if len(wide(a)) != len(wide(b)):
         a, b = _aligned(a, b), _aligned(b, a)
-    elif isinstance(src, Region) and isinstance(dst, Region) and _holds(b, a):
+    elif what == "T.copy" and isinstance(src, Region) and isinstance(dst, Region) and _holds(b, a):
         b = _cut(b, wide(a))
     if len(wide(a)) != len(wide(b)) or not all(map(equal, wide(a), wide(b))):
         raise mismatch(a, b, what, "both sides have the same extents, leaving out those that are 1")
