@@ -145,7 +145,7 @@ def test_kernels_of_tile_programs_are_timed_by_their_names():
         "at::native::add_kernel<float>": [1.0],
         "other": [1],
     }
-    events = [SimpleNamespace(name=n, duration_ns=lambda t=t: t) for n, each in names.items() for t in each]
+    events = [SimpleNamespace(name=lambda n=n: n, duration_ns=lambda t=t: t) for n, each in names.items() for t in each]
     assert timed.kernel_times(events) == {"main": [4, 0.5, 1.5]}
 
 

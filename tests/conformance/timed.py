@@ -25,8 +25,9 @@ def kernel_times(events: Any) -> dict[str, list[float]]:
     """By the name of the tile program: launches, and milliseconds of the shortest and of the median launch."""
     found: dict[str, list[float]] = {}
     for event in events:
-        if OWN.match(event.name) and not event.name.startswith("triton"):
-            found.setdefault(ENDING.sub("", event.name), []).append(float(event.duration_ns()) * 1e-6)
+        name = str(event.name())
+        if OWN.match(name) and not name.startswith("triton"):
+            found.setdefault(ENDING.sub("", name), []).append(float(event.duration_ns()) * 1e-6)
     return {name: [len(t), round(min(t), 6), round(statistics.median(t), 6)] for name, t in sorted(found.items())}
 
 
@@ -36,7 +37,7 @@ def profiled(act: Callable[[], None], times: Path) -> None:
 
     if not torch.cuda.is_available():
         return act()
-    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True)
     profiler.start()
     try:
         act()

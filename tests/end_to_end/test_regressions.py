@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
+from tileworkbench.codegen.emit import emit
+from tileworkbench.errors import LaunchError
 from tileworkbench.ir.check import check
 from tileworkbench.pipeline import run_passes
+from tileworkbench.runtime.plan import grid_of
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
@@ -430,3 +433,17 @@ def test_sums_of_narrow_elements_are_taken_in_the_type_of_the_result(source: str
     a[:, 7] += 1 - a.sum(1) % 2  # odd sums, above what fp16 holds exactly
     assert (a.sum(1) > 2048).all()
     agree(kernel, [a.astype(source)], [(a.sum(1) + 3).astype(result), np.cumsum(a, 1).astype(result)])
+
+
+def test_a_grid_that_no_launch_can_have_is_noted_and_refused_at_its_call() -> None:
+    """TileLang's analysis of kernels reads such grids, so building one is no mistake."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((70000,), "float32")):
+        with T.Kernel(1, 70000, threads=32) as (_, by):
+            A[by] = 1.0
+
+    made = run_passes(kernel.kernel, Target.of("sm_90a"))
+    assert any("70000 blocks in y" in note and "65535" in note for note in made.notes)
+    with pytest.raises(LaunchError, match="70000 blocks in y"):
+        grid_of(emit(made, Target.of("sm_90a")), {})

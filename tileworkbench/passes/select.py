@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import ResourceError, TargetError
+from ..errors import TargetError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer, Const
 from ..ir.kernel import Kernel
@@ -51,23 +51,20 @@ def check_ops(kernel: Kernel, target: Target) -> Kernel:
             fix="use T.Kernel, or compile for sm_90 or later",
             loc=kernel.launch_loc,
         )
-    if target.dialect != "cpu":
-        _check_grid(kernel)
     for op in (n for n in walk(kernel.body) if isinstance(n, Op)):
         op.check()
-    return kernel
+    large = _large_grid(kernel) if target.dialect != "cpu" else ()
+    return kernel.with_(notes=(*kernel.notes, *large)) if large else kernel
 
 
-def _check_grid(kernel: Kernel) -> None:
-    """Constant extents within what a launch can have; others are checked at the call."""
-    for axis, extent, most in zip("xyz", kernel.grid, LARGEST_GRID, strict=False):
-        if isinstance(extent, int) and extent > most:
-            raise ResourceError(
-                f"the grid has {extent} blocks in {axis}",
-                rule=f"a grid has at most {most} blocks there",
-                fix="put the longest dimension first, or let each block do more",
-                loc=kernel.launch_loc,
-            )
+def _large_grid(kernel: Kernel) -> tuple[str, ...]:
+    """What the plan says of a constant grid that no launch can have: the kernel may be read and analysed, its call is
+    refused."""
+    return tuple(
+        f"the grid has {extent} blocks in {axis}, and a launch at most {most} there: put the longest dimension first"
+        for axis, extent, most in zip("xyz", kernel.grid, LARGEST_GRID, strict=False)
+        if isinstance(extent, int) and extent > most
+    )
 
 
 def allowed(choice: Choice, off: Mapping[str, str]) -> Choice:
