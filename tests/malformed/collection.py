@@ -95,7 +95,7 @@ def _theme(path: Path, first: int) -> list[Case]:
 def whole(text: str) -> str:
     """The full text of a case."""
     future, text = ("", text) if not text.startswith(FUTURE) else (FUTURE, text.removeprefix(FUTURE))
-    if re.search(r"(?m)^(async )?def |^import ", text):
+    if re.search(r"(?m)^ *(async )?def |^import ", text):
         return future + IMPORTS + text
     if re.search(r"(?m)^with T\.\w*Kernel|^return|^with T\.CUDA", text) or "T.Kernel" in text.split("\n")[0]:
         return IMPORTS + HEAD + textwrap.indent(text, "    ")

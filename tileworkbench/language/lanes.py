@@ -13,7 +13,7 @@ from .arithmetic import abs as scalar_abs
 from .arithmetic import max as scalar_max
 from .arithmetic import min as scalar_min
 from .builder import current
-from .faults import fault
+from .faults import fault, shown
 from .mathfns import ieee_fmaf, scalar
 from .regions import index_buffer
 
@@ -82,7 +82,9 @@ def _count(what: str, lanes: Any) -> int:
     given = lanes.value if isinstance(lanes, Const) else lanes
     if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST:
         raise fault(
-            f"{what} of {lanes!r} lanes", f"a vector has 1 to {_MOST} lanes, known while compiling", "T.Ramp(i, 1, 4)"
+            f"{what} of {shown(lanes)} lanes",
+            f"a vector has 1 to {_MOST} lanes, known while compiling",
+            "T.Ramp(i, 1, 4)",
         )
     return given
 
@@ -103,7 +105,9 @@ def extract_lane(vector: Any, lane: Any) -> Expr:
     place = lane.value if isinstance(lane, Const) else lane
     if not isinstance(place, int) or not 0 <= place < len(vector):
         raise fault(
-            f"T.extract_lane: lane {lane!r} of {len(vector)}", f"lanes are 0 … {len(vector) - 1}", "count lanes from 0"
+            f"T.extract_lane: lane {shown(lane)} of {len(vector)}",
+            f"lanes are 0 … {len(vector) - 1}",
+            "count lanes from 0",
         )
     return vector.lanes[place]
 
