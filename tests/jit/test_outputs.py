@@ -7,7 +7,7 @@ import pytest
 
 import tileworkbench as tw
 import tileworkbench.language as T
-from tileworkbench.errors import OptionError
+from tileworkbench.errors import LaunchError, OptionError
 
 
 def made_inside():
@@ -85,3 +85,22 @@ def test_a_function_whose_macro_launches_is_called_with_tensors():
     np.testing.assert_array_equal(sized(a), 2 * a)
     np.testing.assert_array_equal(fixed(a), 2 * a)
     np.testing.assert_array_equal(sized(a[:20]), 2 * a[:20])
+
+
+@pytest.mark.parametrize("form", ["product", "sum", "both"])
+def test_sizes_that_stand_in_sums_only(form):
+    n, m = T.dynamic("n"), T.dynamic("m")
+    extent = {"product": n * 4, "sum": n + 1, "both": 2 * n + m}[form]
+
+    @T.prim_func
+    def kernel(A: T.Tensor((extent,), "int32"), M: T.Tensor((m,), "int32")):
+        with T.Kernel(1, threads=1):
+            for i in T.serial(extent):
+                A[i] = n
+
+    a, given = np.zeros(20, np.int32), np.zeros(6, np.int32)
+    tw.compile(kernel, target="cpu")(a, given)
+    np.testing.assert_array_equal(a, {"product": 5, "sum": 19, "both": 7}[form])
+    if form != "sum":
+        with pytest.raises(LaunchError, match="no whole number n"):
+            tw.compile(kernel, target="cpu")(np.zeros(21, np.int32), given)

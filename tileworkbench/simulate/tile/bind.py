@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import LaunchError
 from ...ir.dtype import BOOL
-from ...ir.expr import Buffer, Const, Expr, Var
+from ...ir.expr import Binary, Buffer, Const, Expr, Var
 from ...ir.kernel import Kernel
+from ...ir.linear import linear
 from ...ir.node import walk
 from .rounding import is_narrow, widen
 from .storage import Slot
@@ -43,6 +44,7 @@ def bind(kernel: Kernel, args: Sequence[Any], written: set[Buffer], solve: Any) 
     for at, param in enumerate(kernel.params):
         if isinstance(param, Buffer) and given[at] is not None:
             _symbols(param, given[at], bound.values)
+    _sums(kernel, given, bound.values)
     for at, param in enumerate(kernel.params):
         if isinstance(param, Buffer) and given[at] is None and _is_untouched(kernel, at):
             given[at] = _absent(param, bound.values, solve)
@@ -139,6 +141,32 @@ def _symbols(param: Buffer, array: Any, values: dict[Var, Any]) -> None:
     for entry, stride in zip(param.strides or (), array.strides, strict=False):
         if isinstance(entry, Var):
             _one_value(param, entry, stride // array.itemsize, values)
+
+
+def _sums(kernel: Kernel, given: Sequence[Any], values: dict[Var, Any]) -> None:
+    """Symbols that stand in sums only (`n * 4`, `n + m`): each is solved where it is the only unknown one."""
+    tensors = [(p, a) for p, a in zip(kernel.params, given, strict=True) if isinstance(p, Buffer) and a is not None]
+    sums = [(p, e, n) for p, a in tensors for e, n in zip(p.shape, a.shape, strict=True) if isinstance(e, Binary)]
+    found = True
+    while found:
+        found = False
+        for param, entry, size in sums:
+            terms = linear(entry)
+            rest = size - terms.get(None, 0)
+            unknown = [a for a in terms if isinstance(a, Var) and a not in values]
+            if len(unknown) != 1 or not all(a is None or isinstance(a, Var) for a in terms):
+                continue
+            rest -= sum(f * values[a] for a, f in terms.items() if isinstance(a, Var) and a is not unknown[0])
+            value, over = divmod(rest, terms[unknown[0]])
+            if over or value < 0:
+                raise LaunchError(
+                    f"`{param.name}` has extent {size}, and no whole number {unknown[0].name} makes its extent that",
+                    rule="an extent is what the parameter's type says of it",
+                    fix="check the sizes",
+                    loc=param.loc,
+                )
+            values[unknown[0]] = value
+            found = True
 
 
 def _one_value(param: Buffer, symbol: Var, size: int, values: dict[Var, Any]) -> None:
