@@ -244,3 +244,28 @@ def test_help(notebook):
     done = notebook.run("%%tilekernel --help\n")
     assert done.error is None and "--check" in done.shown[0]["text/plain"]
     assert "--target" in notebook.shell.find_cell_magic("tilekernel").__doc__
+
+
+FOREIGN = """%%tilekernel{options}
+import tilelang
+import tilelang.language as TL
+
+@tilelang.jit(out_idx=[-1], pass_configs={{tilelang.PassConfigKey.TL_SIMPLIFY: True}})
+def make(M, N):
+    @TL.prim_func
+    def tripled(A: TL.Tensor((M, N), "float32"), B: TL.Tensor((M, N), "float32")):
+        with TL.Kernel(TL.ceildiv(N, 32), TL.ceildiv(M, 32)) as (bx, by):
+            for i, j in TL.Parallel(32, 32):
+                B[by * 32 + i, bx * 32 + j] = A[by * 32 + i, bx * 32 + j] * 3
+    return tripled
+"""
+
+
+def test_a_cell_written_for_tilelang(notebook):
+    ran = notebook.run(FOREIGN.format(options=" --tilelang --set M=40 --set N=50 --target cpu"))
+    assert ran.error is None
+    a = np.arange(2000, dtype=np.float32).reshape(40, 50)
+    np.testing.assert_array_equal(np.asarray(notebook.space["tripled"](a)), a * 3)
+    assert any("TL_SIMPLIFY" in note or "tl.Simplify" in note for note in notebook.space["tripled"].plan.notes)
+    without = notebook.run("import tilelang.language")  # only that cell's imports are answered
+    assert isinstance(without.error, ImportError) or "tileworkbench" not in str(without.error)

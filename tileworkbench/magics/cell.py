@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ..checks import check
 from ..checks.check import fault_text
+from ..compat import alias_tilelang
 from ..errors import LanguageError, MissingDependency, OptionError, SimulationError, TileError
 from ..jitkernel import JITFunction, JITKernel
 from ..jitkernel.profile import Profiler, Timings
@@ -24,6 +26,11 @@ from .source import Cell, compiled, magic_place
 
 def run(cell: Cell, options: CellOptions, space: dict[str, Any], registry: Registry) -> Result | Shown:
     """Runs the cell in `space`, where its kernels are bound afterwards; gives what is to be shown."""
+    with alias_tilelang() if options.tilelang else nullcontext():
+        return _run(cell, options, space, registry)
+
+
+def _run(cell: Cell, options: CellOptions, space: dict[str, Any], registry: Registry) -> Result | Shown:
     code = compiled(cell)
     bind_words(space)
     before = dict(space)

@@ -30,6 +30,7 @@ OPTIONS = (
     Option("--bench", "", "time it where it can run"),
     Option("--show", "LIST", f"what to show, of {','.join(SECTIONS)} (default {','.join(DEFAULT)})"),
     Option("--set", "K=V", "an argument of the factory, a run-time extent or a scalar; may be repeated"),
+    Option("--tilelang", "", "`import tilelang` in this cell is answered by this package, as in scripts for TileLang"),
     Option("--help", "", "this text"),
 )  # fmt: skip
 TABLE = {option.name: option for option in OPTIONS}
@@ -45,6 +46,7 @@ class CellOptions:
     bench: bool = False
     show: tuple[str, ...] = DEFAULT
     set: dict[str, Any] = field(default_factory=dict)
+    tilelang: bool = False
     help: bool = False
 
 
