@@ -65,15 +65,20 @@ def nearest(name: str, among: Iterable[str], otherwise: str = "") -> str:
 
 
 def is_staged(code: CodeType) -> bool:
-    return MARK in code.co_freevars
+    """Whether code is a kernel's own text: the rewritten function, or a lambda or comprehension in it."""
+    return MARK in code.co_freevars or f"{MARK}_function.<locals>" in code.co_qualname
 
 
 def place(error: BaseException) -> Loc | None:
     """The innermost staged place of an error, with the staged calls that led there."""
-    chain = [position(tb) for tb in frames(error.__traceback__) if is_staged(tb.tb_frame.f_code)]
-    if not chain:
+    staged = [tb for tb in frames(error.__traceback__) if is_staged(code_of(tb))]
+    if not staged:
         return None
-    *calls, last = chain
+    # A lambda or comprehension is part of the text around it, not a call of its own.
+    kept = [
+        tb for tb, below in zip(staged, (*staged[1:], None), strict=True) if below is None or not _part(code_of(below))
+    ]
+    *calls, last = map(position, kept)
     return Loc(last.file, last.line, last.col, last.end_line, last.end_col, tuple(calls))
 
 
@@ -122,6 +127,10 @@ def refused(error: Exception) -> LanguageError:
         fix = nearest(error.name, [name for name in dir(error.obj) if not name.startswith("_")], fix)
     rule = "Python values in a kernel's text are computed while it is read, and Python refuses this"
     return fault(found, rule, fix, place(error)).with_traceback(error.__traceback__)
+
+
+def _part(code: CodeType) -> bool:
+    return code.co_name.startswith("<")
 
 
 def code_of(tb: TracebackType) -> CodeType:
