@@ -48,7 +48,9 @@ class Target:
         return None if target is None else Target(target)
 
     def __enter__(self) -> Target:
-        block = options(target=str(self.own))
+        # "c" and "llvm" say more than the CPU target: a block is one thread there.
+        host = self.kind.name in ("c", "llvm")
+        block = options(target=self.kind.name if host else str(self.own))
         block.__enter__()
         self._blocks.append(block)
         return self

@@ -15,6 +15,7 @@ from ..options import options
 from ..passes.select import check_ops
 from ..target import Target
 from .fanout import fan_out
+from .hostloops import spread
 from .kernel import JITKernel
 from .outputs import with_outputs, workspaces
 from .sequence import LaunchSequence
@@ -59,10 +60,11 @@ def finish(tiles: Sequence[Kernel], target: Any, timing: Timing, func: Any = Non
     asked = options.target if target is None else target
     found = Target.of(asked)
     if found.name == "cpu":
-        tiles = [one_thread(tile) for tile in tiles] if host_kind(asked) else tiles
+        host = host_kind(asked)
         with timing.stage("passes"):
             for tile in tiles:
                 check_ops(tile, found)
+            tiles = [spread(one_thread(tile)) for tile in tiles] if host else tiles
     text = func if isinstance(func, PrimFunc) else None
     if len(tiles) == 1 and not workspaces(tiles[0]):
         return JITKernel(tiles[0], found, timing, text)

@@ -76,8 +76,8 @@ class TileLangNames:
     latency: float | None = None
     config: dict[str, Any] | None = None
     ref_latency: float | None = None
-    # There is one launcher, whatever backend was named.
-    execution_backend = "auto"
+    # There is one launcher, whatever backend was named; it goes by the name of the default one.
+    execution_backend = "tvm_ffi"
     target_host = None
     verbose = False
 
