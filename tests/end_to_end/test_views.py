@@ -137,3 +137,26 @@ def test_fragments_keep_their_dtype():
 
     with pytest.raises(LayoutError, match="sees float32 elements"):
         lowered(kernel, "sm_90a")
+
+
+@pytest.mark.parametrize(("first", "threads", "copies"), [(64, 128, 1), (32, 256, 2), (64, 256, 1)])
+def test_fragments_of_threads_that_do_not_begin_at_0(first, threads, copies):
+    @T.prim_func
+    def kernel(A: T.Tensor((2, 256), "float32"), B: T.Tensor((2, 256), "float32"), C: T.Tensor((2,), "float32")):
+        with T.Kernel(1, threads=threads):
+            f = T.alloc_fragment((2, 256), "float32")
+            g = T.alloc_fragment((2, 256), "float32")
+            total = T.alloc_fragment((2,), "float32")
+            each = T.Fragment((2, 256), lambda i, j, *c: (first + j // 4 + (64 * c[0] if c else 0), i * 4 + j % 4),
+                              replicate=copies)  # fmt: skip
+            T.annotate_layout({f: each})
+            for i, j in T.Parallel(2, 256):
+                f[i, j] = A[i, j] * 2
+            T.copy(f, g)
+            T.reduce_sum(f, total, dim=1)
+            for i, j in T.Parallel(2, 256):
+                B[i, j] = f[i, j] + g[i, j]
+            T.copy(total, C)
+
+    a = np.arange(512, dtype=np.float32).reshape(2, 256) % 37
+    everywhere(kernel, [a], [a * 4, a.sum(1) * 2])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -142,6 +143,14 @@ def fragment_from_function(
 ) -> Fragment | FunctionFragment:
     """The fragment of two functions, in mode form where one exists."""
     by_table = FunctionFragment(shape, thread_fn, index_fn, replicate)
+    first = int(by_table.owner_threads.min())
+    if first:  # the threads before the first one hold nothing
+
+        def counted(*args: Any) -> Any:
+            return evaluate(thread_fn, [np.asarray(a) for a in args])[0] - first
+
+        found = fit_modes(FunctionFragment(shape, counted, index_fn, replicate))
+        return replace(found, base=first) if found is not None else by_table
     return fit_modes(by_table) or by_table
 
 

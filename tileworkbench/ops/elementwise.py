@@ -55,8 +55,10 @@ def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tu
     guard: Expr = TRUE
     for part in loop.guards(ctx.thread, digits):
         guard = logical("land", guard, ctx.facts.simplify(as_expr(part)))
-    if loop.threads < ctx.threads:  # threads past the layout's have nothing to do
-        guard = logical("land", guard, ctx.thread < loop.threads)
+    if loop.base:  # threads before and past the layout's have nothing to do
+        guard = logical("land", ctx.thread >= loop.base, guard)
+    if loop.base + loop.threads < ctx.threads:
+        guard = logical("land", guard, ctx.thread < loop.base + loop.threads)
     side = TRUE if loop.replication == 1 else ctx.facts.simplify(as_expr(loop.replica(ctx.thread)) == 0)
     lane = digits[-1] if digits else None
     lanes = loop.reg_extents[-1] if digits else 1

@@ -89,7 +89,7 @@ def _registers(
         if ((coord < 0) | (coord >= extent))[valid].any():
             return None
     coords = [np.where(valid, c, 0) for c in coords]
-    threads = np.arange(table.shape[0])[:, None]
+    threads = loop.base + np.arange(table.shape[0])[:, None]
     register, held = layout.locate(threads, *coords)
     held = np.broadcast_to(np.asarray(held), valid.shape)
     if not held[valid].all():

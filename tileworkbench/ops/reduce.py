@@ -87,7 +87,8 @@ class Reduce(Op):
 
     def _reducible(self, source: Any, threads: int) -> Fragment:
         """The tile's layout, or the mode form that a layout without modes is converted to."""
-        return source if isinstance(source, Fragment) else padded_loop(tuple(self.src.buffer.shape), threads, 1)
+        direct = isinstance(source, Fragment) and not source.base
+        return source if direct else padded_loop(tuple(self.src.buffer.shape), threads, 1)
 
     def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
         src, dst = self.src.buffer, self.dst.buffer
