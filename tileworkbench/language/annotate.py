@@ -76,6 +76,11 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
 def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
     """The share of accesses that a persisting L2 window should serve: {buffer: ratio}."""
     builder, given = _buffers("T.annotate_l2_hit_ratio", ratios)
+    for buffer, ratio in given.items():
+        if not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+            raise fault(
+                f"T.annotate_l2_hit_ratio: {shown(ratio)} for `{buffer.name}`", "a ratio is a number from 0 to 1", "0.8"
+            )
     builder.attrs["l2_hit_ratio"] = {**builder.attrs.get("l2_hit_ratio", {}), **given}
 
 

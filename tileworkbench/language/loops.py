@@ -195,6 +195,10 @@ def unroll(
     annotations: Any = None,
 ) -> Loop:
     """A loop that the compiler unrolls."""
+    if unroll_factor is not None and (not isinstance(unroll_factor, int) or unroll_factor < 1):
+        raise fault(
+            f"T.unroll: unroll_factor={shown(unroll_factor)}", "it is an int of 1 or more, known while compiling", "4"
+        )
     hints = {"explicit": explicit or None, "unroll_factor": unroll_factor, "annotations": annotations}
     return _range("unroll", start, stop, step, hints)
 
