@@ -101,9 +101,9 @@ def check_layout(builder: Builder, what: str, shape: Sequence[Any], value: Any, 
             f"{word}({extents}, …)",
         )
     threads = math.prod(builder.launch.thread_shape) if builder.launch is not None else 0
-    if isinstance(value, Distribution) and threads and value.threads > threads:
+    if isinstance(value, Distribution) and threads and value.base + value.threads > threads:
         raise fault(
-            f"the layout of {what} names thread {value.threads - 1}",
+            f"the layout of {what} names thread {value.base + value.threads - 1}",
             f"the block has threads 0 … {threads - 1}",
             f"threads={value.threads}, or fewer threads in the layout",
         )
