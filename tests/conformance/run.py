@@ -84,7 +84,9 @@ def test_files(checkout: Path, folders: list[str]) -> list[Job]:
 
 def command(job: Job, plain: bool, records: Path, times: Path | None) -> list[str]:
     if job.pytest:
-        options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin"]
+        # Names begin at the checkout, and its own configuration is read, wherever the checkout lies.
+        root = next(folder.parent for folder in job.file.parents if folder.name == "testing")
+        options = ["-q", "-p", "no:cacheprovider", "-p", "tests.conformance.plugin", f"--rootdir={root}"]
         if any((folder / "conftest.py").is_file() for folder in job.file.parents[1:3]):
             options.append("--run-perf")  # the checkout's own option: its tests of timing are left out without it
         run = ["pytest", *options, "--conformance-out", str(records), "--conformance-group", job.group, str(job.file)]

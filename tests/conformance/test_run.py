@@ -195,6 +195,9 @@ def test_numbers():
 def test_text_is_left_out_and_numbers_are_not(checkout, tmp_path, capsys, expected, passed):
     folder = checkout / "testing" / "python" / "issue"
     folder.mkdir(parents=True)
+    (checkout / "testing" / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--run-perf', action='store_true')\n"
+    )
     # A function that returns text among others counts as text itself, so the kernel comes by its own way.
     text = TEXTUAL.replace(
         "made, text = lowered()", 'made = tilelang.compile(kernel, target="cpu")\n    text = lowered()[1]'
@@ -208,6 +211,7 @@ def test_text_is_left_out_and_numbers_are_not(checkout, tmp_path, capsys, expect
     run.main([*arguments, "--textless"])
     record = json.loads(out.with_suffix(".tests.jsonl").read_text())
     assert record["status"] == passed
+    assert run.function_statuses([record]) == {"issue/test_text.py::test_numbers": {passed}}
 
 
 def test_a_record_joins_both_runs(tmp_path):
