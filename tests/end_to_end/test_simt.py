@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import tileworkbench.language as T
-from tileworkbench.ir.instr import LoadMem
+from tileworkbench.ir.instr import LoadMem, Sync
 
 from .harness import NVIDIA, everywhere, instructions, integers
 
@@ -215,3 +215,24 @@ def test_scalar_simt_store() -> None:
 
     a = integers(6, (64,), "int32")
     everywhere(kernel, [a], np.cumsum(a)[60:])
+
+
+def test_loops_by_their_older_name_are_spread_over_the_threads():
+    """T.parallel in T.parallel is one parallel loop: no trip of it stages a whole fragment."""
+    R, C, FROM = 16, 32, 5
+
+    @T.prim_func
+    def kernel(A: T.Tensor((R, C), "int32"), First: T.Tensor((1,), "int32"), B: T.Tensor((R, C), "int32")):
+        with T.Kernel(1, threads=64):
+            f = T.alloc_fragment((R, C), "int32")
+            T.copy(A, f)
+            for i in T.parallel(R):
+                for j in T.parallel(0, C):
+                    if i >= First[0]:
+                        f[i, j] = T.cast(0, "int32")
+            T.copy(f, B)
+
+    a = integers(41, (R, C), "int32")
+    wanted = np.where(np.arange(R)[:, None] >= FROM, 0, a)
+    for made in everywhere(kernel, [a, np.array([FROM], "int32")], wanted, NVIDIA).values():
+        assert not instructions(made, Sync)

@@ -271,7 +271,11 @@ def grid(*extents: Any) -> Loop:
 
 
 def parallel(start: Any, stop: Any = None) -> Loop:
-    """A loop whose iterations are independent; run in order."""
+    """A loop whose iterations are independent: T.Parallel in a kernel, otherwise (or from another start than 0) run in
+    order."""
+    builder = current()
+    if builder is not None and builder.launch is not None and (stop is None or (isinstance(start, int) and start == 0)):
+        return Parallel(start if stop is None else stop)
     return _range("serial", start, stop, None, {})
 
 
