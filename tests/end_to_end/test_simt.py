@@ -6,7 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 import tileworkbench.language as T
-from tileworkbench.ir.instr import LoadMem, Sync
+from tileworkbench.ir.expr import Const
+from tileworkbench.ir.instr import LoadMem, StoreMem, Sync
+from tileworkbench.ir.node import walk
+from tileworkbench.ir.stmt import For
 
 from .harness import NVIDIA, everywhere, instructions, integers
 
@@ -236,3 +239,30 @@ def test_loops_by_their_older_name_are_spread_over_the_threads():
     wanted = np.where(np.arange(R)[:, None] >= FROM, 0, a)
     for made in everywhere(kernel, [a, np.array([FROM], "int32")], wanted, NVIDIA).values():
         assert not instructions(made, Sync)
+
+
+def test_a_fragment_that_a_loop_does_not_change_is_staged_once():
+    R, C = 16, 64
+
+    @T.prim_func
+    def kernel(A: T.Tensor((R, C), "float32"), B: T.Tensor((R, 4), "float32")):
+        with T.Kernel(1, threads=64):
+            f = T.alloc_fragment((R, C), "float32")
+            total = T.alloc_fragment((R, 4), "float32")
+            T.copy(A, f)
+            T.clear(total)
+            for twice in T.serial(2):
+                for i, j in T.Parallel(R, C):
+                    f[i, j] = f[i, j] + twice
+                for k in T.serial(C // 4):
+                    for i, j in T.Parallel(R, 4):
+                        total[i, j] += f[i, k * 4 + j]
+            T.copy(total, B)
+
+    a = integers(42, (R, C))
+    truth = sum((a + n).reshape(R, C // 4, 4).sum(1) for n in (0, 1))
+    for made in everywhere(kernel, [a], truth, NVIDIA).values():
+        inner = [
+            n for n in walk(made.body) if isinstance(n, For) and isinstance(n.stop, Const) and n.stop.value == C // 4
+        ]
+        assert inner and not any(isinstance(n, StoreMem) for loop in inner for n in walk(loop.body))

@@ -18,10 +18,11 @@ from ..ir.node import Node, children, map_children, map_items, replace, rewrite,
 from ..ir.op import Choice, Impl, Op
 from ..ir.planned import Complete, Issue, Role
 from ..ir.region import root
-from ..ir.stmt import Alloc, Region, Stmt, whole
+from ..ir.stmt import Alloc, For, Region, Stmt, whole
 from ..layout import SharedLayout, same
 from ..ops.copy import Copy
 from ..target import Target
+from .staging import once
 from .tiles import shared_layouts, tie, views_in
 
 
@@ -106,7 +107,8 @@ def _bind(
     if isinstance(n, Op):
         return _issue(n, choices[n].impls[0], known, width[n], target)
     if isinstance(n, Role | Stmt):
-        return map_children(n, lambda c: _bind(c, choices, known, width, target) if isinstance(c, Stmt) else c)
+        made = map_children(n, lambda c: _bind(c, choices, known, width, target) if isinstance(c, Stmt) else c)
+        return once(made) if isinstance(made, For) else made
     return n
 
 
