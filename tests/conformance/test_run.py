@@ -144,9 +144,11 @@ def test_kernels_of_tile_programs_are_timed_by_their_names():
         "main_v_kernel": [5e5],
         "at::native::add_kernel<float>": [1.0],
         "other": [1],
+        "main_kernel_1": [4e6],
+        "more_1_kernel": [5e6],
     }
     events = [SimpleNamespace(name=lambda n=n: n, duration_ns=lambda t=t: t) for n, each in names.items() for t in each]
-    assert timed.kernel_times(events) == {"main": [4, 0.5, 1.5]}
+    assert timed.kernel_times(events) == {"main": [4, 0.5, 1.5], "main_1": [1, 4, 4], "more_1": [1, 5, 5]}
 
 
 def test_a_timed_script_keeps_its_status(checkout, tmp_path):
