@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -238,3 +239,10 @@ def test_a_record_joins_both_runs(tmp_path):
     assert made["seconds"] == {"tileworkbench": 3, "tilelang": 9}
     assert made["rows"][0]["kernel_ratio"] == 2.0 and made["rows"][1]["kernel_ratio"] is None
     assert made["rows"][1]["reason"] == "E: m" and made["tests"][group]["passed"] == 7
+
+
+def test_scripts_run_without_torch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ran: list[int] = []
+    timed.profiled(lambda: ran.append(1), tmp_path / "times.json")
+    assert ran == [1] and not (tmp_path / "times.json").exists()
