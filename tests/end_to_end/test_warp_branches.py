@@ -154,3 +154,26 @@ def test_a_statement_outside_with_a_sides_fragment_waits_for_the_other_side() ->
 
     a = integers(33, (N,), "int32")
     everywhere(given, [a], a[::-1] * 3, ("sm_80", "sm_90a"))
+
+
+def test_a_selection_in_a_written_out_loop_stages_its_copies_in_registers_of_its_own() -> None:
+    """Fuzzer's seed 1000137: the second trip's selection looked for the first one's staging registers."""
+
+    @T.prim_func
+    def trips(A: T.Tensor((32, 16), "float16"), B: T.Tensor((2, 16, 16), "float16")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            s = T.alloc_shared((16, 16), "float16")
+            f = T.alloc_fragment((96, 2, 2), "float16")
+            g = T.alloc_fragment((16, 16), "float16")
+            for k in range(2):
+                if tx < 64:
+                    T.copy(A[k * 16, 0], s)
+                    for i, j, p in T.Parallel(96, 2, 2):
+                        f[i, j, p] = j * 2
+                    for i, j in T.Parallel(16, 16):
+                        g[i, j] = f[1, k, 1] + s[j, i]
+                    T.copy(g, B[k, 0, 0])
+
+    a = integers(5, (32, 16), "float16")
+    everywhere(trips, [a], np.stack([a[:16].T, a[16:].T + 2]))

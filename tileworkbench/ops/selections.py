@@ -31,8 +31,7 @@ def with_selections(kernel: Kernel, lanes: int = 32) -> Kernel:
     """Branches on the thread index as selections of warps, and every fragment with its own warps."""
     unit = _unit(kernel, lanes)
     body = tuple(x for s in kernel.body for x in _branches(s, kernel, unit))
-    if not orders_itself(kernel):
-        body = _in_order(body)
+    body = _in_order(body, orders_itself(kernel))
     owners = _owners(body)
     if not owners and body == kernel.body:
         return kernel
@@ -70,7 +69,7 @@ def _branches(s: Stmt, kernel: Kernel, unit: int) -> tuple[Stmt, ...]:
             orelse = tuple(x for c in s.orelse for x in _branches(c, kernel, unit))
             made: list[Stmt] = []
             if then and chosen:
-                made.append(WarpGroups(chosen, then, unit, loc=s.loc))
+                made.append(WarpGroups(chosen, then, unit, after=True, loc=s.loc))
             if orelse and others:
                 nested = all(isinstance(x, WarpGroups) for x in orelse)  # elif: selections of what is left
                 made += [_only(x, others) for x in orelse] if nested else [WarpGroups(others, orelse, unit, loc=s.loc)]
@@ -90,24 +89,31 @@ def orders_itself(kernel: Kernel) -> bool:
     return barriers or any(named_meeting(s) and not block_meeting(s) for s in statements)
 
 
-def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Selections as the text has them: each after the one before it, but for the sides of one branch."""
+def _in_order(body: tuple[Stmt, ...], free: bool) -> tuple[Stmt, ...]:
+    """Selections as the text has them: each after the one before it, but for the sides of one branch. `free`: none
+    waits for another but where the kernel says so."""
     made: list[Stmt] = []
+    beside: set[int] = set()  # pieces of the sides before
     for s in body:
-        before = made[-1] if made else None
-        if isinstance(s, WarpGroups) and isinstance(before, WarpGroups) and s.loc != before.loc:
-            s = replace(s, after=True)
+        if isinstance(s, WarpGroups):
+            before = made[-1] if made else None
+            follows = isinstance(before, WarpGroups)
+            side = follows and not s.after and s.loc == before.loc and beside.isdisjoint(s.groups)  # type: ignore[union-attr]
+            beside = beside | set(s.groups) if side else set(s.groups)
+            s = replace(s, after=follows and not side and not free)
         elif isinstance(s, If):
-            s = replace(s, then=_in_order(s.then), orelse=_in_order(s.orelse))
+            s = replace(s, then=_in_order(s.then, free), orelse=_in_order(s.orelse, free))
         elif isinstance(s, (For, While)):
-            s = replace(s, body=_in_order(s.body))
+            s = replace(s, body=_in_order(s.body, free))
         made.append(s)
     return tuple(made)
 
 
 def _only(s: Stmt, among: Groups) -> Stmt:
     """A selection inside the `else` of another one: of the warpgroups that are left."""
-    return replace(s, groups=tuple(g for g in s.groups if g in among)) if isinstance(s, WarpGroups) else s
+    if not isinstance(s, WarpGroups):
+        return s
+    return replace(s, groups=tuple(g for g in s.groups if g in among), after=False)
 
 
 def _has_ops(body: tuple[Stmt, ...]) -> bool:

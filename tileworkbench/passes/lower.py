@@ -199,7 +199,7 @@ class _Lowering:
         threads = s.warps * self.ctx.target.arch.warp_size
         facts = Facts(self.ctx.facts.ranges, self.ctx.facts.divisors)
         facts.ranges["role_thread"] = (0, threads - 1)
-        part = changed(self.ctx, facts=facts, role=s.name, warps=s.warps, flow="role", present=threads)
+        part = changed(self.ctx, facts=facts, role=s.name, warps=s.warps, flow="role", present=threads, stages={})
         inside = _Lowering(part, s, self.rings.barriers)
         body = inside.body(s.body)
         return replace(s, body=(*inside.rings.start(), *body))
