@@ -6,30 +6,26 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ...errors import ShapeError, TargetError
 from ...ir.arith import Facts
-from ...ir.expr import Buffer, Const, Expr
+from ...ir.expr import Buffer, Expr
 from ...ir.node import node
-from ...ir.op import Access, Choice, Impl, Op, Refusal
+from ...ir.op import Access, Choice, Impl, Refusal
 from ...ir.stmt import Region, Stmt
-from ...layout import same
 from ...target import Target
 from ..context import Context
 from . import mma, scalar, wgmma
+from .product import Product
 from .rules import check_dtypes, check_memories, check_packing, is_private
 
 
 @node
-class Gemm(Op):
+class Gemm(Product):
     """A is (M, K), or (K, M) with transpose_a; B is (K, N), or (N, K) with transpose_b; C is (M, N). The inner two dims
-    of each region count, leading ones have extent 1. `clear` (a truth value) ignores the old C.
-
-    policy: square, full_row, full_col: how warps split M × N. hints: k_pack, force ("wgmma": T.wgmma_gemm,
-    asynchronous)."""
+    of each region count, leading ones have extent 1."""
 
     name: ClassVar[str] = "gemm"
+    sink: ClassVar[str] = "a gemm"
     a: Region
     b: Region
     c: Region
@@ -38,14 +34,6 @@ class Gemm(Op):
     clear: Expr
     policy: str = "square"
     hints: tuple[tuple[str, Any], ...] = field(default=())
-
-    def hint(self, key: str, default: Any = None) -> Any:
-        return dict(self.hints).get(key, default)
-
-    @property
-    def manual(self) -> bool:
-        """The kernel itself waits for this product."""
-        return self.hint("force") is not None
 
     @property
     def mnk(self) -> tuple[int, int, int]:
@@ -63,18 +51,9 @@ class Gemm(Op):
 
     def run(self, env: Any) -> None:
         """Products of narrow floats are exact in float32 and summed there; integers are exact in float64."""
-        a = self._operand(env, self.a, self.transpose_a)
-        b = self._operand(env, self.b, self.transpose_b)
-        env.require(self.clear, "a gemm's clear flag", self.loc)
-        multiply(env, self.c, a, b, env.scalar(self.clear))
-
-    def _operand(self, env: Any, region: Region, transposed: bool) -> np.ndarray:
-        value = env.read(region, sink="a gemm")
-        value = value.reshape(value.shape[: env.lead] + value.shape[-2:])
-        if transposed:
-            value = value.swapaxes(-1, -2)
-        made: np.ndarray = env.operand(value, region.buffer.dtype)
-        return made
+        a = env.operand(self.matrix(env, self.a, self.transpose_a), self.a.buffer.dtype)
+        b = env.operand(self.matrix(env, self.b, self.transpose_b), self.b.buffer.dtype)
+        self.multiply(env, a, b)
 
     def check(self) -> None:
         m, n, k = self.mnk
@@ -93,13 +72,7 @@ class Gemm(Op):
         check_packing(self)
 
     def text(self, show: Any) -> str:
-        options = [f"{flag}=True" for flag in ("transpose_A", "transpose_B") if getattr(self, flag.lower())]
-        if not (isinstance(self.clear, Const) and not self.clear.value):
-            options.append(f"clear_accum={show(self.clear)}")
-        if self.policy != "square":
-            options.append(f"policy={show(self.policy)}")
-        options += [f"{key}={show(value)}" for key, value in self.hints]
-        return f"T.gemm({', '.join([show(self.a), show(self.b), show(self.c), *options])})"
+        return self.shown((self.a, self.b, self.c), ("transpose_A", "transpose_B"), show)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         if is_private(self):
@@ -117,46 +90,15 @@ class Gemm(Op):
             )
         if self.a.buffer.space == self.b.buffer.space == "shared":
             found.append(scalar.scalar_impl(self))
-        ranked = tuple(i for i in found if isinstance(i, Impl))
-        refused = tuple(r for r in found if isinstance(r, Refusal))
-        if not ranked:
-            raise TargetError(
-                f"T.gemm has no instruction on {target}: " + "; ".join(f"{r.name}: {r.reason}" for r in refused),
-                rule="a product needs tiles that an instruction takes",
-                fix="change the tile's extents, the dtypes or the thread count",
-                loc=self.loc,
-            )
-        return Choice(ranked, refused)
+        rule = "a product needs tiles that an instruction takes"
+        return self.ranked(found, target, rule, "change the tile's extents, the dtypes or the thread count")
 
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         if impl.engine == "alu":
             return scalar.infer_layouts(self, known, threads, free)
-        return {b: ranked[0] for b, ranked in impl.layouts.items() if b.space == "fragment" and b not in known}
-
-    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
-        wanted = [(b, ranked[0]) for b, ranked in impl.layouts.items() if b.space == "fragment"]
-        return tuple((b, best) for b, best in wanted if b in known and not same(known[b], best))
+        return Product.infer(self, impl, known, threads, free)
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         family = wgmma if impl.scope == "warpgroup" else mma if impl.engine == "tensor" else scalar
         made: tuple[Stmt, ...] = family.issue(self, impl, ctx)
         return made
-
-    def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
-        return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
-
-
-def multiply(env: Any, c: Region, a: np.ndarray, b: np.ndarray, clear: Any) -> None:
-    """c (+)= a · b on the tile machine; old contents do not count in the blocks where `clear` holds."""
-    if not np.any(clear):
-        env.add_product(c, a, b)
-        return
-    to = c.buffer.dtype
-    total = env.product(a, b)
-    if to.is_int:
-        total = total.astype(np.int64)
-    total = total.astype(env.container(to)).reshape(total.shape[: env.lead] + env.extents(c))
-    if not np.all(clear):  # in some blocks only
-        kept = np.logical_not(clear).reshape(np.shape(clear) + (1,) * len(c.extents))
-        total = np.where(kept, env.read(c) + total, total)
-    env.write(c, env.round(total, to), to, keep=True)

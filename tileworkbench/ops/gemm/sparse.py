@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ...errors import ShapeError, SimulationError, TargetError
+from ...errors import ShapeError, SimulationError
 from ...ir.arith import Facts
-from ...ir.expr import Buffer, Const, Expr
+from ...ir.expr import Expr
 from ...ir.node import node
-from ...ir.op import Access, Choice, Impl, Op, Refusal
+from ...ir.op import Access, Choice, Impl
 from ...ir.stmt import Region, Stmt
-from ...layout import metadata_elements, same
+from ...layout import metadata_elements
 from ...target import Target
 from ..context import Context
-from . import mma_sp, wgmma, wgmma_sp
-from .op import multiply
+from . import mma_sp, wgmma_sp
+from .product import Product
 
 OPERANDS = ("float16", "bfloat16", "float32", "tfloat32", "int8", "uint8", "float8_e4m3fn", "float8_e5m2")
 METADATA = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
 @node
-class GemmSparse(Op):
+class GemmSparse(Product):
     """A is (M, K / 2), or (K / 2, M) with transpose_a: of each group of four elements along K the two that are held, of
     two 32-bit elements the one. E is (M, K / f), or (K / f, M) with transpose_e: integers whose 4-bit fields, lowest
     first, place them (two 2-bit indices in rising order; for 32-bit elements 0b0100 or 0b1110). B is (K, N), or (N, K)
     with transpose_b; C is (M, N). `clear`, policy and hints are those of T.gemm."""
 
     name: ClassVar[str] = "gemm_sp"
+    sink: ClassVar[str] = "a sparse gemm"
     a: Region
     e: Region
     b: Region
@@ -42,19 +42,6 @@ class GemmSparse(Op):
     clear: Expr
     policy: str = "square"
     hints: tuple[tuple[str, Any], ...] = field(default=())
-
-    def hint(self, key: str, default: Any = None) -> Any:
-        return dict(self.hints).get(key, default)
-
-    @property
-    def manual(self) -> bool:
-        """The kernel itself waits for this product."""
-        return self.hint("force") is not None
-
-    @property
-    def called(self) -> str:
-        """What the user wrote."""
-        return "T.wgmma_gemm_sp" if self.manual else "T.gemm_sp"
 
     @property
     def mnk(self) -> tuple[int, int, int]:
@@ -106,13 +93,11 @@ class GemmSparse(Op):
     def run(self, env: Any) -> None:
         """The dense rows of A are made, then multiplied as T.gemm does."""
         a = env.operand(self._dense(env), self.a.buffer.dtype)
-        b = env.operand(_matrix(env, self.b, self.transpose_b), self.b.buffer.dtype)
-        env.require(self.clear, "a sparse gemm's clear flag", self.loc)
-        multiply(env, self.c, a, b, env.scalar(self.clear))
+        self.multiply(env, a, env.operand(self.matrix(env, self.b, self.transpose_b), self.b.buffer.dtype))
 
     def _dense(self, env: Any) -> np.ndarray:
         """A with zeros where nothing is held; SimulationError for metadata that places no element."""
-        held, words = _matrix(env, self.a, self.transpose_a), _matrix(env, self.e, self.transpose_e)
+        held, words = self.matrix(env, self.a, self.transpose_a), self.matrix(env, self.e, self.transpose_e)
         lead = np.broadcast_shapes(held.shape[:-2], words.shape[:-2])
         held = np.broadcast_to(held, (*lead, *held.shape[-2:]))
         words = np.broadcast_to(words, (*lead, *words.shape[-2:]))
@@ -128,50 +113,20 @@ class GemmSparse(Op):
 
     def text(self, show: Any) -> str:
         flags = ("transpose_A", "transpose_E", "transpose_B")
-        options = [f"{flag}=True" for flag in flags if getattr(self, flag.lower())]
-        if not (isinstance(self.clear, Const) and not self.clear.value):
-            options.append(f"clear_accum={show(self.clear)}")
-        if self.policy != "square":
-            options.append(f"policy={show(self.policy)}")
-        options += [f"{key}={show(value)}" for key, value in self.hints]
-        operands = [show(r) for r in (self.a, self.e, self.b, self.c)]
-        return f"T.gemm_sp({', '.join([*operands, *options])})"
+        return self.shown((self.a, self.e, self.b, self.c), flags, show)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         found = [wgmma_sp.wgmma_sparse_impl(self, target, warps)]
         if not self.manual:
             found.append(mma_sp.sparse_impl(self, target, warps))
-        ranked = tuple(i for i in found if isinstance(i, Impl))
-        refused = tuple(r for r in found if isinstance(r, Refusal))
-        if not ranked:
-            raise TargetError(
-                f"{self.called} has no instruction on {target}: " + "; ".join(f"{r.name}: {r.reason}" for r in refused),
-                rule="a sparse product needs tiles that mma.sp or wgmma.sp takes",
-                fix="T.gemm_sp" if self.manual else "change the tile's extents, the dtypes or the thread count",
-                loc=self.loc,
-            )
-        return Choice(ranked, refused)
-
-    def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
-        return {b: ranked[0] for b, ranked in impl.layouts.items() if b.space == "fragment" and b not in known}
-
-    def misfits(self, impl: Impl, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
-        wanted = [(b, ranked[0]) for b, ranked in impl.layouts.items() if b.space == "fragment"]
-        return tuple((b, best) for b, best in wanted if b in known and not same(known[b], best))
+        rule = "a sparse product needs tiles that mma.sp or wgmma.sp takes"
+        fix = "T.gemm_sp" if self.manual else "change the tile's extents, the dtypes or the thread count"
+        return self.ranked(found, target, rule, fix)
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         if impl.scope == "warpgroup":
             return wgmma_sp.issue(self, impl, ctx)
         return mma_sp.issue(self, impl, ctx)
-
-    def complete(self, impl: Impl, ctx: Context, pending: int = 0) -> tuple[Stmt, ...]:
-        return wgmma.complete(self, impl, ctx, pending) if impl.scope == "warpgroup" else ()
-
-
-def _matrix(env: Any, region: Region, transposed: bool) -> np.ndarray:
-    value: np.ndarray = env.read(region, sink="a sparse gemm")
-    value = value.reshape(value.shape[: env.lead] + value.shape[-2:])
-    return value.swapaxes(-1, -2) if transposed else value
 
 
 def expand(held: np.ndarray, words: np.ndarray, width: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
