@@ -13,6 +13,7 @@ from typing import TypeVar
 from .places import SNIPPET_COLUMNS, Loc, caret, cells, users_place
 
 __all__ = [
+    "ArgumentError",
     "BuildError",
     "InternalError",
     "LanguageError",
@@ -162,6 +163,13 @@ class LaunchError(TileError, ValueError):
     """Arguments of a call that do not fit the kernel's parameters. A ValueError too, as Python programs expect it."""
 
     code = "launch"
+
+
+class ArgumentError(LaunchError, TypeError):
+    """A call that the function's signature does not take, or a configuration of values that no kernel can be kept by.
+    A TypeError too, as for any Python function."""
+
+    code = "argument"
 
 
 class BuildError(TileError, RuntimeError):

@@ -63,7 +63,7 @@ def test_wrong_results_are_never_chosen():
 def test_given_values_are_used_without_a_search():
     function = tuned()
     kernel = function(64, block=16)
-    assert kernel.config is None and not function.results
+    assert kernel.config is None and all(found.config is None for found in function.results.values())
     np.testing.assert_array_equal(kernel(np.ones(64, np.float32)), np.full(64, 2, np.float32))
 
 
@@ -84,9 +84,22 @@ def test_results_are_kept_by_argument_and_on_disk(own_cache):
 
 def test_arguments_that_do_not_matter_do_not_search_again():
     function = tuned(do_not_specialize=["factor"])
-    function(64)
-    function(64, factor=3.0)
-    assert len(function.results) == 1
+    found = function(64)
+    other = function(64, factor=3.0)
+    assert len(function.results) == 1 and other.config == found.config and other.latency == found.latency
+    one = np.ones(64, np.float32)
+    np.testing.assert_array_equal(found(one), 2 * one)
+    np.testing.assert_array_equal(other(one), 3 * one)
+    assert function(64) is found and function(64, factor=3.0) is other
+    assert function(32).config in CONFIGS and len(function.results) == 2
+
+
+def test_the_names_that_tilelang_gives_a_tuned_function():
+    function = tuned()
+    kernel = function(64, __return_kernel=True)
+    assert kernel is function.compile(64) and function.jit_impl.out_idx == [-1]
+    function._tuner_cache.clear()
+    assert not function.results
 
 
 def test_pass_configs_are_part_of_a_configuration():

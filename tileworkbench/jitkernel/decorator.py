@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import LanguageError, LaunchError, OptionError, TileError
+from ..errors import ArgumentError, LanguageError, OptionError, TileError
 from ..ir.kernel import Kernel
 from ..language import eager
 from ..language.macro import Macro
-from ..language.parameters import is_array
 from ..language.prim import PrimFunc
 from ..language.reader import defining_scope
 from ..language.source import find
 from ..options import options
 from ..target import Target
 from .compiling import all_of, compile, finish
+from .functionnames import FunctionNames
 from .kernel import JITKernel
+from .keys import is_hashable, key_of
 from .settings import check_backend, with_settings
+from .style import style_of
 from .surroundings import Surroundings
 from .timing import Timing
 
 KEPT = 1024  # calls remembered by a decorated function; the oldest goes first
-LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
-TENSORS = ("Tensor", "StridedTensor", "Buffer", "ptr")
 
 
 def jit(
@@ -45,20 +44,24 @@ def jit(
 
     A function around a T.prim_func (or one that returns one) is a factory: `factory(*config)` gives a JITKernel. Any
     other is eager: `fn(*tensors, **config)` compiles for these shapes, runs, and gives its T.empty tensors. Results are
-    kept per call signature. `out_idx`, `target`, `pass_configs` and `compile_flags` as for `compile`; the others are
-    accepted for TileLang's sake."""
+    kept per call signature. `out_idx`, `target`, `pass_configs` and `compile_flags` as for `compile`; the kernels'
+    text is written into the folder `debug_root_path`; the others are accepted for TileLang's sake."""
     check_backend(execution_backend)
     settings = {"out_idx": out_idx, "target": target, "pass_configs": pass_configs, "compile_flags": compile_flags}
+    told = {
+        "execution_backend": execution_backend, "target_host": target_host, "verbose": verbose,
+        "debug_root_path": debug_root_path,
+    }  # fmt: skip
     if func is None:
         # A named inner function, so that its frame is known when it looks for the scope it decorates in.
         def decorate(fn: Any) -> Any:
-            return decorated(fn, settings, defining_scope(1))
+            return decorated(fn, settings, defining_scope(1), told)
 
         return decorate
-    return decorated(func, settings, defining_scope(1))
+    return decorated(func, settings, defining_scope(1), told)
 
 
-def decorated(func: Any, settings: dict[str, Any], outer: dict[str, Any]) -> Any:
+def decorated(func: Any, settings: dict[str, Any], outer: dict[str, Any], told: dict[str, Any]) -> Any:
     """What jit makes of a function, or of a kernel that was read already."""
     if isinstance(func, PrimFunc | Kernel | Macro):
         return compile(func, **settings)
@@ -66,15 +69,21 @@ def decorated(func: Any, settings: dict[str, Any], outer: dict[str, Any]) -> Any
         raise LanguageError(
             f"jit of {type(func).__name__}", rule="jit decorates a function", fix="write it above a `def`"
         )
-    return JITFunction(func, settings, outer)
+    return JITFunction(func, settings, outer, told)
 
 
-class JITFunction:
+class JITFunction(FunctionNames):
     """A decorated function. Calling it follows its style; `style` is "lazy" or "eager"."""
 
-    def __init__(self, fn: Callable[..., Any], settings: dict[str, Any], outer: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        settings: dict[str, Any],
+        outer: dict[str, Any],
+        told: dict[str, Any] | None = None,
+    ) -> None:
         functools.update_wrapper(self, fn)
-        self.fn, self.settings, self.outer = fn, settings, outer
+        self.fn, self.settings, self.outer, self.told = fn, settings, outer, told or {}
         self._signature = inspect.signature(fn)
         self._surroundings = Surroundings(fn)
         self._kernels: dict[Any, JITKernel] = {}
@@ -97,9 +106,13 @@ class JITFunction:
         values = self._bound(args, named, partial=self.style == "eager")
         return self._lazy(values) if self.style == "lazy" else self._eager(values)[0]
 
-    def get_tir(self, *args: Any, **named: Any) -> Kernel:
-        """The tile-level kernel of such a call."""
-        return self.compile(*args, **named).tile
+    def get_tir(self, *args: Any, **named: Any) -> PrimFunc:
+        """The text of the kernels of such a call: what `compile` takes, not compiled."""
+        values = self._bound(args, named, partial=self.style == "eager")
+        if self.style == "lazy":
+            made = self._made(values)
+            return made if isinstance(made, PrimFunc) else PrimFunc((made,), self.fn)
+        return PrimFunc(eager.elaborate_all(self.fn, values, outer=self.outer), self.fn)
 
     def get_kernel_source(self, *args: Any, **named: Any) -> str:
         return self.compile(*args, **named).source
@@ -119,9 +132,13 @@ class JITFunction:
 
         return all_of(build, configs, num_workers, ignore_error)
 
+    def under(self, **settings: Any) -> JITFunction:
+        """The same function under other settings: out_idx, target, pass_configs, compile_flags."""
+        return JITFunction(self.fn, {**self.settings, **settings}, self.outer, self.told)
+
     def for_target(self, target: Any) -> JITFunction:
         """The same function for another target."""
-        return JITFunction(self.fn, {**self.settings, "target": target}, self.outer)
+        return self.under(target=target)
 
     def unknown_sizes(self, given: Mapping[str, Any]) -> list[str]:
         """T.const names of an eager function that `given` does not hold."""
@@ -147,7 +164,7 @@ class JITFunction:
             bind = self._signature.bind_partial if partial else self._signature.bind
             bound = bind(*args, **named)
         except TypeError as error:
-            raise LaunchError(
+            raise ArgumentError(
                 f"`{self.fn.__name__}`: {error}",
                 rule=f"it is called as {self.fn.__name__}{_shown(self._signature)}",
                 fix="pass these arguments",
@@ -171,7 +188,7 @@ class JITFunction:
             hash(key)
         except TypeError:
             name = next(n for n, part in parts if not is_hashable(part))
-            raise LaunchError(
+            raise ArgumentError(
                 f"`{name}` is a {type(values[name]).__name__}, which cannot be told apart from others",
                 rule="a kernel's configuration is made of hashable values",
                 fix="pass a tuple instead of a list",
@@ -186,6 +203,13 @@ class JITFunction:
         known = self._kernels.get(key)
         if known is not None:
             return known
+        kernel = compile(self._made(values), **self.settings)
+        self.write_texts(kernel)
+        self._remember(self._kernels, key, kernel)
+        return kernel
+
+    def _made(self, values: Mapping[str, Any]) -> PrimFunc | Kernel:
+        """What the factory returns for these arguments."""
         made = self.fn(*self._positional(values), **self._by_name(values))
         if not isinstance(made, PrimFunc | Kernel):
             raise LanguageError(
@@ -194,9 +218,7 @@ class JITFunction:
                 fix="end it with `return` and the kernel's name",
                 loc=self._loc(),
             )
-        kernel = compile(made, **self.settings)
-        self._remember(self._kernels, key, kernel)
-        return kernel
+        return made
 
     def _positional(self, values: Mapping[str, Any]) -> list[Any]:
         kinds = {n: p.kind for n, p in self._signature.parameters.items()}
@@ -248,6 +270,7 @@ class JITFunction:
                     for tile in eager.elaborate_all(self.fn, values, outer=self.outer)
                 ]
             kernel = finish(tiles, self._target(), timing)
+            self.write_texts(kernel)
             self._remember(self._kernels, key, kernel)
         return kernel, takes
 
@@ -258,53 +281,6 @@ class JITFunction:
         kept[key] = value
         while len(kept) > KEPT:
             kept.pop(next(iter(kept)), None)  # another thread may have been here first
-
-
-def key_of(value: Any) -> Any:
-    """An argument as part of a key: of an array all that its kernel can hang on; of a value its type too (1 is not
-    True, and neither is 1.0)."""
-    if is_array(value):
-        strides = getattr(value, "strides", None)
-        steps = tuple(value.stride()) if callable(getattr(value, "stride", None)) else strides
-        return tuple(value.shape), str(value.dtype), steps
-    if isinstance(value, list | tuple):
-        return type(value).__name__, tuple(key_of(v) for v in value)
-    if isinstance(value, dict):
-        return "dict", tuple((k, key_of(v)) for k, v in value.items())
-    return type(value), value
-
-
-def is_hashable(value: Any) -> bool:
-    """Whether a value can be part of a key."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def style_of(fn: Callable[..., Any]) -> str:
-    """ "lazy" when the function holds a T.prim_func, or neither launches nor says what tensors it takes (a macro may
-    launch), else "eager"."""
-    node = find(fn).node
-    inside = [n for statement in node.body for n in ast.walk(statement)]
-    if any(isinstance(n, ast.FunctionDef) and any(_tail(d) == "prim_func" for d in n.decorator_list) for n in inside):
-        return "lazy"
-    launches = [item.context_expr for n in inside if isinstance(n, ast.With) for item in n.items]
-    if any(_tail(call) in LAUNCHES for call in launches):
-        return "eager"
-    types = [a.annotation for a in (*node.args.args, *node.args.kwonlyargs) if a.annotation is not None]
-    types += [n.annotation for n in inside if isinstance(n, ast.AnnAssign) and n.value is None]
-    return "eager" if any(_tail(t) in TENSORS for t in types) else "lazy"
-
-
-def _tail(node: ast.expr) -> str:
-    """The last name of `a.b.c(...)`."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Subscript):
-        node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _shown(signature: inspect.Signature) -> str:

@@ -75,7 +75,8 @@ class Launch:
 
 
 def Kernel(*blocks: Any, threads: Any = None, prelude: str | None = None) -> Launch:
-    """Launches a grid of 1–3 dimensions with `threads` per block (an int or up to 3 ints, default 128).
+    """Launches a grid of 1–3 dimensions, or one block when none is given, with `threads` per block (an int or up to 3
+    ints, default 128).
 
     `with T.Kernel(nx, ny, threads=128) as (bx, by):` names the block's indices."""
     return Launch(_grid(blocks), _threads(threads), prelude)
@@ -94,11 +95,11 @@ def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude:
 def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(blocks) == 1 and isinstance(blocks[0], list | tuple):
         blocks = tuple(blocks[0])
-    if not 1 <= len(blocks) <= 3:
+    if len(blocks) > 3:
         raise fault(
             f"T.Kernel with {len(blocks)} grid dimensions", "a grid has 1 to 3 dimensions", "T.Kernel(nx, ny, nz)"
         )
-    return as_shape(blocks, "T.Kernel", 0)
+    return as_shape(blocks, "T.Kernel", 0) if blocks else (1,)
 
 
 def _threads(threads: Any) -> tuple[int, ...]:

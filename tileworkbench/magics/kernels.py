@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import LanguageError, OptionError, TileError
 from ..jitkernel import JITFunction, JITKernel, compile, jit
-from ..jitkernel.decorator import style_of
+from ..jitkernel.style import style_of
 from ..language.prim import PrimFunc
 from .options import CellOptions
 from .source import Cell, magic_place

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import LanguageError, OptionError, TileError
 from ..jitkernel import JITFunction, JITKernel
-from ..jitkernel.decorator import key_of
+from ..jitkernel.keys import key_of
 from ..jitkernel.supply import TensorSupplyType
 from ..target import Target
 from . import record
@@ -72,14 +72,21 @@ class Tuned:
         self.fn, self.configs, self.settings, self.unspecific = fn, configs, settings, unspecific
         self.signature = inspect.signature(fn.fn)
         self.results: dict[Any, record.AutotuneResult] = {}
+        self._others: dict[str, JITFunction] = {}  # the function under the pass_configs of configurations
 
     @property
     def _tuner_cache(self) -> dict[Any, record.AutotuneResult]:
         """TileLang's name of `results`."""
         return self.results
 
+    @property
+    def jit_impl(self) -> JITFunction:
+        """TileLang's name of `fn`."""
+        return self.fn
+
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if self.fn.style == "lazy":
+        wanted = named.pop("__return_kernel", False)  # TileLang's spelling of `compile`
+        if wanted or self.fn.style == "lazy":
             return self.compile(*args, **named)
         found = self.tuned(args, named)
         if found is None:
@@ -92,17 +99,24 @@ class Tuned:
         found = self.tuned(args, named)
         if found is None or found.kernel is None:
             return self.fn.compile(*args, **named)
-        return found.kernel
+        if not self.unspecific:
+            return found.kernel
+        # What was found for other values of the arguments that do not matter to the search matters to the kernel.
+        made = self._built(found.config or {}, args, named)
+        made.latency, made.config, made.ref_latency = found.latency, found.config, found.ref_latency
+        return made
 
     def tuned(self, args: Sequence[Any], named: Mapping[str, Any]) -> record.AutotuneResult | None:
-        """The search's result for these arguments; None when the caller gives the tunable ones himself."""
+        """The search's result for these arguments; None when the caller gives the tunable ones himself (then an empty
+        one is kept)."""
         configs = [dict(c) for c in (self.configs(*args, **named) if callable(self.configs) else self.configs)]
         self._checked(configs)
         given = {*list(self.signature.parameters)[: len(args)], *named}
-        if any(name in given for name in configs[0] if name != PASS_CONFIGS):
-            return None
         key = self._key(args, named, configs)
         now = (key, self.fn._surroundings.state())  # a kernel is given again only while its globals are as they were
+        if any(name in given for name in configs[0] if name != PASS_CONFIGS):
+            self.results.setdefault(now, record.AutotuneResult())
+            return None
         if now not in self.results:
             self.results[now] = self._from_disk(key, args, named) or self._searched(key, configs, args, named)
         return self.results[now]
@@ -136,7 +150,7 @@ class Tuned:
         if not pass_configs:
             return self.fn
         merged = {**(self.fn.settings["pass_configs"] or {}), **pass_configs}
-        return JITFunction(self.fn.fn, {**self.fn.settings, "pass_configs": merged}, self.fn.outer)
+        return self._others.setdefault(repr(merged), self.fn.under(pass_configs=merged))
 
     def _built(self, config: Mapping[str, Any], args: Sequence[Any], named: Mapping[str, Any]) -> JITKernel:
         chosen = dict(config)

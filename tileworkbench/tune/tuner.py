@@ -106,6 +106,6 @@ class AutoTuner:
         settings = {**self.compile_args, "pass_configs": {**(self.compile_args.get("pass_configs") or {}), **extra}}
         if isinstance(self.fn, JITFunction):
             own = {k: v for k, v in settings.items() if k in self.fn.settings and v}
-            return JITFunction(self.fn.fn, {**self.fn.settings, **own}, self.fn.outer).compile(**chosen)
+            return self.fn.under(**own).compile(**chosen)
         made = self.fn(**chosen)
         return made if isinstance(made, JITKernel) else compile(made, **settings)

@@ -13,6 +13,7 @@ WORDS = {
     "target": "not on this target",
     "resource": "too large",
     "launch": "wrong arguments",
+    "argument": "wrong arguments",
     "build": "not built",
     "simulation": "wrong at run time",
     "option": "unknown option",
