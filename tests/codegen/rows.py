@@ -356,9 +356,9 @@ def call_extern(f: Frame, t: Target) -> Rows:
     return [I.CallExtern("(void)sizeof", (const(1),))]
 
 
-@row(I.RawSource)
-def raw(f: Frame, t: Target) -> Rows:
-    return [I.RawSource("int twice = 2 * 21;\n(void)twice;")]
+@row(I.ForeignKernel)
+def foreign_kernel(f: Frame, t: Target) -> Rows:
+    return [I.ForeignKernel("own", 'extern "C" __global__ void own() {}', ())]
 
 
 CAST_TYPES = ("bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",

@@ -97,6 +97,6 @@ def whole(text: str) -> str:
     future, text = ("", text) if not text.startswith(FUTURE) else (FUTURE, text.removeprefix(FUTURE))
     if re.search(r"(?m)^ *(async )?def |^import ", text):
         return future + IMPORTS + text
-    if re.search(r"(?m)^with T\.\w*Kernel|^return|^with T\.CUDA", text) or "T.Kernel" in text.split("\n")[0]:
+    if re.search(r"(?m)^(with )?T\.\w*Kernel\(|^return", text) or "T.Kernel" in text.split("\n")[0]:
         return IMPORTS + HEAD + textwrap.indent(text, "    ")
     return IMPORTS + HEAD + LAUNCH + textwrap.indent(text, "        ")

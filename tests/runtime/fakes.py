@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ class Launched:
     args: list[int]
     device: int
     cooperative: bool = False
+    block: tuple[int, ...] = ()
 
 
 @dataclass
@@ -69,9 +71,9 @@ class FakeDriver:
         self.unloads.append(module)
 
     def prepare(
-        self, function: int, grid: Any, threads: int, shared: int, cluster: Any, table: Any, cooperative: bool = False
+        self, function: int, grid: Any, block: Any, shared: int, cluster: Any, table: Any, cooperative: bool = False
     ) -> FakeLaunch:
-        what = Launched(function, tuple(grid), threads, shared, tuple(cluster), 0, [], -1, cooperative)
+        what = Launched(function, tuple(grid), math.prod(block), shared, tuple(cluster), 0, [], -1, cooperative, block)
         return FakeLaunch(self, what, table)
 
     def resident(self, device: int, function: int, threads: int, shared: int) -> int:
@@ -118,7 +120,16 @@ class FakeLaunch:
         driver, w = self._driver, self._what
         args = [ctypes.c_uint64.from_address(slot).value for slot in self._table]
         done = Launched(
-            w.function, w.grid, w.threads, w.shared, w.cluster, self._stream, args, driver.current, w.cooperative
+            w.function,
+            w.grid,
+            w.threads,
+            w.shared,
+            w.cluster,
+            self._stream,
+            args,
+            driver.current,
+            w.cooperative,
+            w.block,
         )
         driver.launches.append(done)
         status = driver.statuses.pop(0) if driver.statuses else 0

@@ -10,9 +10,9 @@ from ..ir.instr import (
     BulkStore,
     CallExtern,
     CopyAsync,
+    ForeignKernel,
     LdsDirect,
     LoadMem,
-    RawSource,
     Stamp,
     StoreMem,
     TmaLoad,
@@ -47,7 +47,9 @@ def _touched(n: Node, maps: dict[str, Buffer], kernel: Kernel) -> list[tuple[Buf
         if n.map not in maps:
             raise InternalError(f"the kernel has no tensor map {n.map!r}", rule="lowering is complete", loc=n.loc)
         return [(maps[n.map], "r" if isinstance(n, TmaLoad) else "rw" if n.reduce else "w")]
-    if isinstance(n, RawSource | CallExtern):
+    if isinstance(n, ForeignKernel):
+        return [(a, "rw") for a in n.args if isinstance(a, Buffer)]
+    if isinstance(n, CallExtern):
         return [*((b, "r") for b in n.reads), *((b, "w") for b in n.writes)]
     if isinstance(n, Stamp) and isinstance(kernel.attrs.get("stamps"), Buffer):
         return [(kernel.attrs["stamps"], "w")]

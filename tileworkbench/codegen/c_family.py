@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InternalError, TargetError
 from ..ir.expr import Buffer, Const, Expr, Special, Var, const
-from ..ir.instr import Addr, Bar, Instr, Reg, Sync
+from ..ir.instr import Addr, Bar, ForeignKernel, Instr, Reg, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.planned import Role
@@ -46,6 +46,7 @@ class Printer(ExprPrinter, Dialect):
         self.launch_threads = kernel.launch_threads or kernel.threads
         self.pointed: set[Buffer] = set()  # shared buffers that the body reaches by pointer
         self.mentioned: set[Var] = set()  # variables that text mentions besides those of the body
+        self.whole: ForeignKernel | None = None  # what the whole text is, where it is the user's own
         self.wanted: set[str] = set()  # the built-in values that the body mentions
         self._made: dict[str, str] = {}  # function name → its text, callees first
         self.namer = Names()

@@ -16,7 +16,6 @@ from ..ir.instr import (
     LoadMem,
     Mma,
     MmaSparse,
-    RawSource,
     Reg,
     StoreMem,
     TmaLoad,
@@ -134,10 +133,6 @@ def _pointer(p: Printer, a: Addr | Reg, template: str | None) -> str:
     return f"({kind}*)({place})"
 
 
-def _raw(p: Printer, s: RawSource) -> None:
-    p.line(s.text)
-
-
 def _roles(p: Printer, run: tuple[Role, ...]) -> None:
     """Roles that stand beside one another: one chain on the warp index, which is the same for all lanes of a warp."""
     if len(run) > 1 and not _apart(run):
@@ -237,7 +232,7 @@ def jump(word: str) -> Row:
 
 ROWS: dict[Any, Row] = {
     Let: _let, Store: _store, For: _loop, While: _while_loop, If: _branch, Eval: _evaluate, Alloc: _alloc,
-    CallExtern: _call_extern, RawSource: _raw, Elect: _elect, LoadMem: _load, StoreMem: _store_memory,
+    CallExtern: _call_extern, Elect: _elect, LoadMem: _load, StoreMem: _store_memory,
     Break: jump("break"),
     Continue: jump("continue"), Role: _roles,
 }  # fmt: skip

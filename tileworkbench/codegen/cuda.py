@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ir.expr import Buffer
-from ..ir.instr import LdsDirect, LoadMem, SchedHint, StoreMem, Wgmma
+from ..ir.instr import ForeignKernel, LdsDirect, LoadMem, SchedHint, StoreMem, Wgmma
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..ir.stmt import Stmt
@@ -32,11 +32,16 @@ def _sched_hint(p: Printer, s: SchedHint) -> None:
     """The assembler schedules by itself: nothing to say."""
 
 
+def _foreign_kernel(p: Printer, s: ForeignKernel) -> None:
+    p.whole, p.entry = s, s.entry
+
+
 class CudaPrinter(Printer):
     """Writes one kernel as CUDA C++."""
 
     rows: ClassVar = {**c_stmt.ROWS, **cuda_memory.ROWS, **cuda_atomic.ROWS, **cuda_lanes.ROWS, **cuda_matrix.ROWS,
-            **cuda_copy.ROWS, **cuda_barrier.ROWS, **c_report.ROWS, SchedHint: _sched_hint}  # fmt: skip
+            **cuda_copy.ROWS, **cuda_barrier.ROWS, **c_report.ROWS, SchedHint: _sched_hint,
+            ForeignKernel: _foreign_kernel}  # fmt: skip
     refused: ClassVar = {LdsDirect: "direct copies to shared memory are AMD's; here cp.async is used"}
     math = cuda_scalar.MATH
     native = cuda_scalar.NATIVE

@@ -30,14 +30,17 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
     if target.dialect not in PRINTERS:
         raise InternalError(f"{target.name} has no text", rule=f"dialects: {', '.join(PRINTERS)}")
     p = PRINTERS[target.dialect](kernel, target)
-    text, line_map = compose(p)
+    made = compose(p)
     shown = p.shown
     chosen = {**kernel.attrs.get("build", {}), **(options or {})}
     return Source(
-        text=text, entry=p.entry, dialect=target.dialect, arch=target.build_arch, params=_params(p),
-        args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid), threads=p.launch_threads,
+        text=made.text, entry=p.entry, dialect=target.dialect, arch=target.build_arch, params=_params(p),
+        args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid),
+        threads=p.launch_threads if p.whole is None else kernel.threads,
         shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
-        facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed), line_map=line_map,
+        facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed),
+        line_map=made.line_map, brought=made.brought, block=kernel.thread_shape if p.whole is not None else (),
+        headers=made.headers,
         cooperative=p.cooperative,
         options=tuple((name, _option(chosen[name])) for name in sorted(chosen)),
     )  # fmt: skip

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from ..errors import Loc
 from ..ir.dtype import DType
+from ..ir.instr import ForeignKernel
 from ..ir.kernel import Kernel
 from .scalar import SOFT, ctype
 
@@ -16,6 +19,25 @@ _TYPES = {
     "uint64_t": "unsigned long long", "intptr_t": "long long", "uintptr_t": "unsigned long long",
     "size_t": "decltype(sizeof(0))",
 }  # fmt: skip
+
+# Of limits.h, stdint.h, float.h and math.h.
+_MACROS = {
+    "INT8_MAX": "127", "INT16_MAX": "32767", "INT32_MAX": "2147483647", "INT64_MAX": "9223372036854775807LL",
+    "INT8_MIN": "(-128)", "INT16_MIN": "(-32768)", "INT32_MIN": "(-2147483647 - 1)",
+    "INT64_MIN": "(-9223372036854775807LL - 1)", "UINT8_MAX": "255", "UINT16_MAX": "65535", "UINT32_MAX": "4294967295U",
+    "UINT64_MAX": "18446744073709551615ULL", "INT_MAX": "2147483647", "INT_MIN": "(-2147483647 - 1)",
+    "UINT_MAX": "4294967295U", "LLONG_MAX": "9223372036854775807LL", "FLT_MAX": "3.402823466e+38F",
+    "FLT_MIN": "1.175494351e-38F", "FLT_EPSILON": "1.192092896e-07F", "DBL_MAX": "1.7976931348623157e+308",
+    "INFINITY": "__builtin_huge_valf()", "NAN": "__builtin_nanf(\"\")", "M_PI": "3.14159265358979323846",
+}  # fmt: skip
+
+# Headers whose part in device code a runtime compiler brings itself, or `type_names` does.
+_BUILT_IN = frozenset((
+    "cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h", "vector_types.h", "stdint.h",
+    "cstdint", "stddef.h", "cstddef", "stdio.h", "cstdio", "assert.h", "cassert", "limits.h", "climits", "float.h",
+    "cfloat", "math.h", "cmath",
+))  # fmt: skip
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 
 # Headers with the classes that CUDA has for types held as bits here.
 _CLASSES = {
@@ -30,12 +52,40 @@ def brought(kernel: Kernel) -> str:
     return "\n".join(text for text in texts if text)
 
 
+def brought_lines(kernel: Kernel) -> Iterator[tuple[list[str], tuple[Loc | None, ...]]]:
+    """The lines of each text that a kernel brings, and the user's places of them."""
+    texts = (*kernel.attrs.get("sources", ()), kernel.attrs.get("prelude") or "")
+    known = kernel.attrs.get("source_places", ())
+    for text, start in zip(texts, (*known, *(None,) * (len(texts) - len(known))), strict=True):
+        if text:
+            yield text.split("\n"), line_places(text, start, kernel.loc)
+
+
+def line_places(text: str, start: Loc | None, otherwise: Loc | None) -> tuple[Loc | None, ...]:
+    """The places of a text's lines, of which the first is at `start`; `otherwise` for all where that is not known."""
+    count = text.count("\n") + 1
+    if start is None:
+        return (otherwise,) * count
+    return tuple(Loc(start.file, start.line + i) for i in range(count))
+
+
+def kernel_text(own: ForeignKernel) -> tuple[tuple[str, ...], tuple[Loc | None, ...], int]:
+    """The lines of a kernel that is the user's text, their places, and how many of them come before that text."""
+    names = type_names(own.source)
+    lines = (*names, *own.source.split("\n"))
+    return lines, (*(None,) * len(names), *line_places(own.source, own.place, own.loc)), len(names)
+
+
+def headers(text: str) -> tuple[tuple[str, str], ...]:
+    """The headers that `text` includes and that a runtime compiler has no file for: empty ones stand for them."""
+    return tuple((name, "") for name in dict.fromkeys(_INCLUDE.findall(text)) if name in _BUILT_IN)
+
+
 def type_names(text: str) -> tuple[str, ...]:
-    """Definitions of the integer type names that `text` uses and does not define itself."""
+    """Definitions of the integer type names, limits and constants that `text` uses and does not define itself."""
     words = set(re.findall(r"\w+", text))
-    return tuple(
-        f"typedef {meaning} {name};" for name, meaning in _TYPES.items() if name in words and not _defines(text, name)
-    )
+    used = [name for name in (*_TYPES, *_MACROS) if name in words and not _defines(text, name)]
+    return tuple(f"typedef {_TYPES[n]} {n};" if n in _TYPES else f"#define {n} {_MACROS[n]}" for n in used)
 
 
 def _defines(text: str, name: str) -> bool:

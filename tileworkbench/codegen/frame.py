@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from ..errors import Loc
-from ..ir.expr import Buffer
+from ..ir.expr import Buffer, Var
 from ..ir.node import walk
 from . import foreign
 from .c_family import Printer
@@ -16,22 +17,39 @@ from .source import KernelArg
 _AXES = ("x", "y", "z")
 
 
-def compose(p: Printer) -> tuple[str, tuple[Loc | None, ...]]:
-    """The whole text and the user's place of each line."""
+@dataclass(frozen=True)
+class Composed:
+    """The whole text, the user's place of each line, and the first and last line of each text that the user brought."""
+
+    text: str
+    line_map: tuple[Loc | None, ...]
+    brought: tuple[tuple[int, int], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def compose(p: Printer) -> Composed:
+    """The whole text."""
     kernel, w = p.kernel, p.writer
     w.loc = kernel.loc
     with w.more("}"):
         p.declare_common(kernel.body)
         p.body(kernel.body)
+    if p.whole is not None:
+        own, places, before = foreign.kernel_text(p.whole)
+        return Composed("\n".join(own) + "\n", places, ((before + 1, len(own)),), foreign.headers(p.whole.source))
     body, body_locs = w.lines, w.locs
     head = ["  " + line for line in _prologue(p)]
     top = [line for text in (*p.preamble(), *p.functions_text()) for line in text.split("\n")]
-    if text := foreign.brought(kernel):
-        top += [*foreign.type_names(text), *text.split("\n")]
-    signature = f"{p.signature()} {{"
-    lines = [*top, signature, *head, *body]
-    locs = [*[None] * len(top), *[kernel.loc] * (1 + len(head)), *body_locs]
-    return "\n".join(lines) + "\n", tuple(locs)
+    top += foreign.type_names(foreign.brought(kernel))
+    locs: list[Loc | None] = [None] * len(top)
+    spans = []
+    for brought, places in foreign.brought_lines(kernel):
+        spans.append((len(top) + 1, len(top) + len(brought)))
+        top += brought
+        locs += places
+    lines = [*top, f"{p.signature()} {{", *head, *body]
+    locs += [*[kernel.loc] * (1 + len(head)), *body_locs]
+    return Composed("\n".join(lines) + "\n", tuple(locs), tuple(spans), foreign.headers(foreign.brought(kernel)))
 
 
 def _prologue(p: Printer) -> Iterable[str]:
@@ -98,6 +116,8 @@ def parameters(p: Printer) -> list[str]:
 def arguments(p: Printer) -> tuple[KernelArg, ...]:
     """The same order for the launcher, under the names that the records carry."""
     kernel = p.kernel
+    if p.whole is not None:
+        return tuple(_own_argument(p, a) for a in p.whole.args)
     return (
         *(KernelArg("pointer", p.shown[t], t.dtype.name) for t in kernel.tensors),
         *(KernelArg("symbol", p.shown[v], v.dtype.name) for v in kernel.symbols()),
@@ -105,3 +125,9 @@ def arguments(p: Printer) -> tuple[KernelArg, ...]:
         *(KernelArg("map", m.name) for m in kernel.maps),
         *((KernelArg("stream", p.stream_parameter, "uint32"),) if p.cooperative else ()),
     )
+
+
+def _own_argument(p: Printer, a: Buffer | Var) -> KernelArg:
+    if isinstance(a, Buffer):
+        return KernelArg("pointer", p.shown[a], a.dtype.name)
+    return KernelArg("scalar" if any(a is s for s in p.kernel.scalars) else "symbol", p.shown[a], a.dtype.name)

@@ -13,6 +13,7 @@ from ..ir.instr import (
     BulkStore,
     CopyAsync,
     CopyAsyncArrive,
+    ForeignKernel,
     GridDep,
     LdMatrix,
     LoadMem,
@@ -56,6 +57,7 @@ class HipPrinter(Printer):
         CopyAsync: _NO_ENGINE, TmaLoad: _NO_ENGINE, TmaStore: _NO_ENGINE, BulkLoad: _NO_ENGINE, BulkStore: _NO_ENGINE,
         BarInit: _NO_BARRIER, BarArrive: _NO_BARRIER, BarExpect: _NO_BARRIER, BarWait: _NO_BARRIER,
         CopyAsyncArrive: _NO_BARRIER, MmaSparse: _NO_SPARSE,
+        ForeignKernel: "the text of such a kernel is CUDA C++",
         GridDep: "kernels of a stream do not overlap here",
     }  # fmt: skip
     math = hip_scalar.MATH

@@ -98,4 +98,6 @@ class Source:
     # line_map[i] is the user's place that generated line i + 1 of `text` came from.
     line_map: tuple[Loc | None, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()  # (include name, text) of our own headers
+    brought: tuple[tuple[int, int], ...] = ()  # first and last line of each text that the user brought
+    block: tuple[int, ...] = ()  # shape of a block, where it is not (threads,)
     options: tuple[tuple[str, str], ...] = field(default=())  # typed build options, e.g. ("fast_math", "1")

@@ -205,6 +205,7 @@ from .prim import PrimFunc, prim_func, read, read_all
 from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp
 from .random import rng_init, rng_rand, rng_rand_float
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
+from .sourcekernel import CUDASourceCodeKernel
 from .surface import Var, inline, macro, meta_class
 from .tensor import Buffer_ as Buffer
 from .tensor import (

@@ -11,6 +11,7 @@ from ..layout import SharedLayout
 from .builder import Builder, require
 from .faults import fault, shown
 from .layouts import as_layout
+from .texts import text_place
 
 ORDERS = ("row", "column", "mlx")
 REGISTERS = range(24, 257, 8)  # what setmaxnreg takes
@@ -160,3 +161,5 @@ def import_source(source: str | None = None) -> None:
         if not isinstance(source, str):
             raise fault(f"T.import_source({shown(source)})", "it takes the text of device functions", "give a string")
         builder.attrs["sources"] = (*builder.attrs.get("sources", ()), source)
+        places = builder.attrs.get("source_places", ())
+        builder.attrs["source_places"] = (*places, text_place(source, builder.here))

@@ -17,6 +17,7 @@ from .parameters import untyped
 from .private import with_private_fragments
 from .reducers import check_finalised
 from .scopes import check_scopes
+from .sourcekernel import body as source_body
 
 
 def finish(builder: Builder) -> tuple[Kernel, ...]:
@@ -66,6 +67,9 @@ def one_kernel(
     """The ir.Kernel of one T.Kernel block."""
     attrs = dict(attrs)
     notes = attrs.pop("notes", ())
+    if launch.prelude:
+        places = (*attrs.get("source_places", ()), launch.prelude_place)
+        attrs |= {"prelude": launch.prelude, "source_places": places}
     kernel = Kernel(
         name=name,
         params=params,
@@ -77,11 +81,13 @@ def one_kernel(
         thread_shape=launch.thread_shape,
         outputs=outputs,
         defaults=dict(defaults),
-        attrs={**attrs, "prelude": launch.prelude} if launch.prelude else attrs,
+        attrs=attrs,
         cluster=launch.cluster,
         notes=tuple(dict.fromkeys(notes)),
         loc=header,
     )
+    if launch.source is not None:
+        kernel = kernel.with_(body=source_body(launch.source, kernel))
     check_scopes(kernel)
     return kernel
 

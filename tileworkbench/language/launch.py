@@ -12,6 +12,7 @@ from ..ir.expr import Expr, Var
 from .builder import Builder, require
 from .faults import fault, shown
 from .tensor import as_shape
+from .texts import text_place
 
 MAX_THREADS = 1024
 
@@ -23,6 +24,8 @@ class Launch:
     grid: tuple[Any, ...]
     thread_shape: tuple[int, ...]
     prelude: str | None = None
+    prelude_place: Loc | None = None
+    source: Any = None  # the user's own text, where that is the whole kernel
     cluster: tuple[int, ...] = (1, 1, 1)
     block_vars: tuple[Var, ...] = ()
     thread_vars: tuple[Var, ...] = ()
@@ -53,6 +56,7 @@ class Launch:
                 loc,
             )
         builder.launch, self.loc = self, loc
+        self.prelude_place = text_place(self.prelude, loc) if isinstance(self.prelude, str) else None
         builder.launches.append(self)
         common, builder.attrs = builder.attrs, {}
         self._make_indices(builder, names)
@@ -89,7 +93,7 @@ def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude:
         raise fault(
             f"cluster_dims={shown(cluster_dims)}", "1–3 ints whose product is at most 16", "for example (2, 1, 1)"
         )
-    return Launch(_grid(blocks), _threads(threads), prelude, (*dims, *(1,) * (3 - len(dims))))
+    return Launch(_grid(blocks), _threads(threads), prelude, cluster=(*dims, *(1,) * (3 - len(dims))))
 
 
 def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:

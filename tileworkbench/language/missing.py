@@ -42,9 +42,7 @@ _NEEDS = {
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
         "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
-    "a device function outside the kernel's own text, which the simulator cannot run": (
-        "call_intrin CUDASourceCodeKernel"
-    ),
+    "a device function outside the kernel's own text, which the simulator cannot run": "call_intrin",
     "raw addresses, which are not built yet (T.access_ptr gives a pointer to an element)": (
         "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
         "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"

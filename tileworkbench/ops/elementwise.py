@@ -35,6 +35,7 @@ from .context import Context, run
 from .extern import ExternCall
 from .matrix_element import MatrixLoad, MatrixProduct
 from .nest import Nest
+from .source_kernel import SourceKernel
 from .values import TRUE, Scope, cache_of, coordinates, expression, register_index, thread_scope
 
 # Orders that the memory system has no word for become the next stronger one.
@@ -116,6 +117,8 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return (replace(s, cond=expression(s.cond, scope)),)
     if isinstance(s, ExternCall):
         return _extern(s, scope)
+    if isinstance(s, SourceKernel):
+        return s.emit(scope.ctx.target)
     if isinstance(s, AtomicElement):
         return _atomic(s, scope)
     if isinstance(s, MatrixLoad):

@@ -10,6 +10,7 @@ from ..ir.expr import Binary, Buffer, Compare, Const, Expr, Var, compare
 from ..ir.kernel import Assumed, Kernel
 from ..ir.node import walk
 from ..ir.stmt import For, Let
+from ..ops.source_kernel import SourceKernel
 from ..target import Target
 
 POINTER_ALIGNMENT = 16  # bytes
@@ -57,8 +58,9 @@ def general(kernel: Kernel) -> Kernel:
 
 def assume(kernel: Kernel, target: Target) -> Kernel:
     """The fast variant's assumptions: tensors start at a multiple of 16 bytes, and every run-time extent or stride that
-    makes a row pitch keeps rows at such multiples. The launcher checks them and falls back to the general variant."""
-    if kernel.attrs.get("variant", "fast") != "fast":
+    makes a row pitch keeps rows at such multiples. The launcher checks them and falls back to the general variant.
+    A kernel that is the user's own text assumes nothing."""
+    if kernel.attrs.get("variant", "fast") != "fast" or any(isinstance(s, SourceKernel) for s in kernel.body):
         return kernel
     found: dict[tuple[Any, int], Assumed] = {}
     for tensor in kernel.tensors:

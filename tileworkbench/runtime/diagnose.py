@@ -67,15 +67,31 @@ def build_error(source: Source, found: tuple[Diagnostic, ...], log: str, status:
     """The first error at its place, the next few as notes."""
     first = found[0] if found else Diagnostic(0, next(iter(log.strip().splitlines()), status))
     lines = source.text.splitlines()
-    text = f"\n  generated line {first.line}: {lines[first.line - 1].strip()}" if 0 < first.line <= len(lines) else ""
+    text = f"\n  {_line(source, first.line)}: {lines[first.line - 1].strip()}" if 0 < first.line <= len(lines) else ""
+    own = _brought(source, first.line)
     error = Refused(
         f"the device compiler refused kernel {source.entry!r} for {source.arch}: {first.message}{text}",
-        rule="generated text must compile",
-        fix="look at the generated text of this line; if the kernel is right, this is a fault of the compiler",
+        rule="text that a kernel brings is code that the device compiler takes"
+        if own
+        else "generated text must compile",
+        fix="correct this line of the text"
+        if own
+        else "look at the generated text of this line; if the kernel is right, this is a fault of the compiler",
         loc=place(source, first.line),
         errors=found,
         log=log,
     )
     for other in found[1:MOST_NOTES]:
-        error = error.note(f"generated line {other.line}: {other.message}", place(source, other.line))
+        error = error.note(f"{_line(source, other.line)}: {other.message}", place(source, other.line))
     return error
+
+
+def _brought(source: Source, line: int) -> int:
+    """A line's number in the user's own text that it belongs to; 0 for generated ones."""
+    return next((line - first + 1 for first, last in source.brought if first <= line <= last), 0)
+
+
+def _line(source: Source, line: int) -> str:
+    """A line by its number, in the user's own text or in what was generated."""
+    own = _brought(source, line)
+    return f"line {own} of the kernel's own text" if own else f"generated line {line}"

@@ -43,8 +43,8 @@ class Driver(Protocol):
     def load(self, device: int, code: bytes, entry: str, shared: int, cluster: int) -> tuple[int, int]: ...
     def unload(self, device: int, module: int) -> None: ...
     def prepare(
-        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any,
-        cooperative: bool = False,
+        self, function: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, cluster: tuple[int, ...],
+        table: Any, cooperative: bool = False,
     ) -> Launch: ...  # fmt: skip
     def resident(self, device: int, function: int, threads: int, shared: int) -> int: ...
     def encode_tiled(
@@ -161,11 +161,11 @@ class CudaDriver:
             self._cuda.cuModuleUnload(ctypes.c_void_p(module))
 
     def prepare(
-        self, function: int, grid: tuple[int, ...], threads: int, shared: int, cluster: tuple[int, ...], table: Any,
-        cooperative: bool = False,
+        self, function: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, cluster: tuple[int, ...],
+        table: Any, cooperative: bool = False,
     ) -> CudaLaunch:  # fmt: skip
         triple = ctypes.c_uint * 3
-        config = _Config(triple(*grid), triple(threads, 1, 1), shared, None, None, 0)
+        config = _Config(triple(*grid), triple(*block), shared, None, None, 0)
         wanted: list[tuple[int, tuple[int, ...]]] = [(_CLUSTER_DIMENSION, cluster)] if cluster != (1, 1, 1) else []
         wanted += [(_COOPERATIVE, (1,))] if cooperative else []
         attributes = (_Attribute * max(len(wanted), 1))()

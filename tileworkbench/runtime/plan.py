@@ -123,7 +123,7 @@ class Plan:
         if source.cooperative:
             require_resident(source, grid, driver.resident(self.device, function, source.threads, source.shared_bytes))
         self.launch = driver.prepare(
-            function, grid, source.threads, source.shared_bytes, cluster, self._table, source.cooperative
+            function, grid, block_of(source), source.shared_bytes, cluster, self._table, source.cooperative
         )
 
     def _lay_out(self, source: Source, values: Mapping[str, int]) -> None:
@@ -156,6 +156,12 @@ def symbol_bits(name: str, dtype: str, values: Mapping[str, int]) -> int:
         raise InternalError(f"the kernel takes {name!r}, which no tensor's shape or stride defines") from None
     except LaunchError as error:
         raise LaunchError(f"{name}: {error.found}", rule=error.rule, fix="use a smaller extent") from None
+
+
+def block_of(source: Source) -> tuple[int, int, int]:
+    """Threads of a block in x, y and z."""
+    x, y, z = (*(source.block or (source.threads,)), 1, 1)[:3]
+    return x, y, z
 
 
 def grid_of(source: Source, values: Mapping[str, int]) -> tuple[int, int, int]:

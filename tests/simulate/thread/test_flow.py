@@ -7,7 +7,7 @@ import pytest
 
 from tileworkbench.errors import SimulationError
 from tileworkbench.ir import expr as e
-from tileworkbench.ir.instr import Elect, RawSource, Shuffle, StoreMem, Trap, Vote
+from tileworkbench.ir.instr import Elect, ForeignKernel, Shuffle, StoreMem, Trap, Vote
 from tileworkbench.ir.stmt import Assert, Break, Continue, For, If, Let, Print, While
 from tileworkbench.options import options
 from tileworkbench.simulate.thread import run
@@ -133,7 +133,7 @@ def test_print_assert_trap_raw_and_the_limit():
     with pytest.raises(SimulationError, match="traps: stuck"):
         lanes([put(o, 0, 0), Trap("stuck")], (o,))
     with pytest.raises(SimulationError, match="foreign text"):
-        lanes([put(o, 0, 0), RawSource("asm")], (o,))
+        lanes([put(o, 0, 0), ForeignKernel("k", "", ())], (o,))
     forever = While(e.const(True), (put(o, 0, 1),))
     with options(simulate_step_limit=1000), pytest.raises(SimulationError, match="1000 steps"):
         lanes([put(o, 0, 0), forever], (o,))

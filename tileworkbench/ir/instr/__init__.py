@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import barriers, control, copies, lanes, matrix, memory
 from .barriers import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, Fence, Sync
-from .control import CallExtern, Elect, GridDep, Prefetch, RawSource, SchedHint, SetRegs, Stamp, Trap
+from .control import CallExtern, Elect, ForeignKernel, GridDep, Prefetch, SchedHint, SetRegs, Stamp, Trap
 from .copies import BulkLoad, BulkStore, CommitGroup, CopyAsync, LdsDirect, TmaLoad, TmaStore, WaitGroup
 from .lanes import Shuffle, Vote
 from .matrix import Mma, MmaSparse, Wgmma, WgmmaFence
@@ -33,6 +33,7 @@ __all__ = [
     "Desc",
     "Elect",
     "Fence",
+    "ForeignKernel",
     "GridDep",
     "Instr",
     "LdMatrix",
@@ -41,7 +42,6 @@ __all__ = [
     "Mma",
     "MmaSparse",
     "Prefetch",
-    "RawSource",
     "Reg",
     "SchedHint",
     "SetRegs",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..expr import Buffer
+from ...errors import Loc
+from ..expr import Buffer, Var
 from ..node import node
 from ..stmt import Stmt
 from .operands import Instr, Reg
@@ -83,9 +84,12 @@ class CallExtern(Instr):
 
 
 @node
-class RawSource(Instr):
-    """Foreign text of the user's, in the dialect of the target; the simulator refuses it."""
+class ForeignKernel(Instr):
+    """The whole kernel is the function `entry` of the user's own `source`, in the dialect of the target; the simulator
+    refuses it. `args` are tensors and numbers in the order of its parameters; `place` is where the source's first line
+    stands in the user's files, None where that is not known."""
 
-    text: str
-    reads: tuple[Buffer, ...] = ()
-    writes: tuple[Buffer, ...] = ()
+    entry: str
+    source: str
+    args: tuple[Buffer | Var, ...]
+    place: Loc | None = None

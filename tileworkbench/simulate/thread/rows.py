@@ -40,6 +40,6 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.GridDep: (PLAIN, waits.nothing),
     i.Stamp: (PLAIN, waits.nothing),
     i.Trap: (PLAIN, waits.trap),
-    i.RawSource: (PLAIN, waits.raw_source),
+    i.ForeignKernel: (PLAIN, waits.raw_source),
     i.CallExtern: (PLAIN, waits.raw_source),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.instr import BarArrive, BarExpect, BarInit, BarWait, CallExtern, Fence, RawSource, SetRegs, Sync, Trap
+from ...ir.instr import BarArrive, BarExpect, BarInit, BarWait, CallExtern, Fence, ForeignKernel, SetRegs, Sync, Trap
 from .barriers import MBarrier
 from .faults import fault
 from .memory import check_defined, uniform
@@ -232,8 +232,8 @@ def trap(p: Program, s: Trap) -> Callable[[Warp], None]:
     return run
 
 
-def raw_source(p: Program, s: RawSource | CallExtern) -> Callable[[Warp], None]:
-    """RawSource and CallExtern: refused."""
+def raw_source(p: Program, s: ForeignKernel | CallExtern) -> Callable[[Warp], None]:
+    """ForeignKernel and CallExtern: refused."""
 
     def run(w: Warp) -> None:
         raise fault(

@@ -20,6 +20,7 @@ from ...ops.extern import ExternCall
 from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
 from ...ops.selections import orders_itself, with_selections
+from ...ops.source_kernel import SourceKernel
 from . import atomic, control, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
@@ -147,6 +148,13 @@ class Program:
             return Step(roles.compile_named_barrier(s.value, self), True, False, s)
         if isinstance(s, Op):
             return self._operation_step(s, depth)
+        if isinstance(s, SourceKernel):
+            raise SimulationError(
+                f"T.CUDASourceCodeKernel of `{s.entry}`",
+                rule="the CPU target has no meaning for device functions in source text",
+                fix="run it on a GPU, or write the kernel with T.Kernel",
+                loc=s.loc,
+            )
         if isinstance(s, ExternCall):
             raise SimulationError(
                 f"T.call_extern of `{s.function}`",
