@@ -81,7 +81,7 @@ def bare_ctypes(function: int, pointers: list[int]) -> Callable[[], Any]:
     """Our driver's prepared launch, called directly."""
     slots = (ctypes.c_uint64 * 5)(*pointers, 128, 128)
     table = (ctypes.c_void_p * 5)(*(ctypes.addressof(slots) + 8 * i for i in range(5)))
-    launch = driver.cuda().prepare(function, (1, 1, 1), 128, 0, (1, 1, 1), table)
+    launch = driver.cuda().prepare(function, (1, 1, 1), (128, 1, 1), 0, (1, 1, 1), table)
     return lambda: (launch.call(), slots)[0]
 
 

@@ -49,17 +49,17 @@ def test_a_launch_arrives_whole(driver: CudaDriver, library: ctypes.CDLL) -> Non
     assert seen(library)[52] == function == 0x2222000022220000
     values = (0xFFFF_FFFF_FFFF_FFF0, 2, 3, 4)
     _slots, table = arguments(*values)
-    launch = driver.prepare(function, (2**31 - 1, 65535, 7), 384, 232448, (2, 4, 1), table)
+    launch = driver.prepare(function, (2**31 - 1, 65535, 7), (128, 3, 1), 232448, (2, 4, 1), table)
     launch.set_stream(0x7F00_1234_5678_9ABC)
     with driver.on(1):
         assert launch.call() == 0
     got = seen(library)
-    assert got[:7] == [2**31 - 1, 65535, 7, 384, 1, 1, 232448] and got[7] == 0x7F00_1234_5678_9ABC
+    assert got[:7] == [2**31 - 1, 65535, 7, 128, 3, 1, 232448] and got[7] == 0x7F00_1234_5678_9ABC
     assert got[8:15] == [1, 0x2222000022220000, 0, 4, 2, 4, 1]
     assert tuple(got[16:20]) == values and got[20] == 1
-    plain = driver.prepare(function, (1, 1, 1), 32, 0, (1, 1, 1), table)
+    plain = driver.prepare(function, (1, 1, 1), (32, 1, 1), 0, (1, 1, 1), table)
     assert plain.call() == 0 and seen(library)[8] == 0 and seen(library)[7] == 0
-    met = driver.prepare(function, (4, 1, 1), 32, 0, (1, 1, 1), table, True)
+    met = driver.prepare(function, (4, 1, 1), (32, 1, 1), 0, (1, 1, 1), table, True)
     assert met.call() == 0 and seen(library)[8:13] == [1, 0x2222000022220000, 0, 2, 1]
 
 
