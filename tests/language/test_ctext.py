@@ -44,5 +44,12 @@ def test_their_parameters() -> None:
 
 
 def test_what_is_no_kernel() -> None:
-    for text in ("", "__global__", "__global__ void", "__global__ void k", "__global__ (int)", 'extern "C" int k(int);'):
+    for text in (
+        "",
+        "__global__",
+        "__global__ void",
+        "__global__ void k",
+        "__global__ (int)",
+        'extern "C" int k(int);',
+    ):
         assert entries(text) == ()
