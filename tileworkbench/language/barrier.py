@@ -9,13 +9,12 @@ from ..errors import Loc
 from ..ir.dtype import BOOL, INT32
 from ..ir.expr import Buffer, Call, Const, Expr, Load, as_expr, truth
 from ..ir.stmt import Eval, Region
+from ..ir.uniform import WARPGROUP
 from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
 from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
 from .builder import Builder, require
 from .faults import fault, shown
 from .regions import to_region
-
-WARPGROUP = 128
 
 
 def one_barrier(what: str, bar: Any) -> Region:

@@ -10,21 +10,26 @@ from ..ir.instr import CommitGroup, SetRegs, WaitGroup, WgmmaFence
 from ..ir.node import node
 from ..ir.op import Access, Impl, Op
 from ..ir.stmt import Stmt
+from ..ir.uniform import WARPGROUP
 from .context import Context
 from .manual_op import Ordering
+
+Groups = tuple[int, ...]
 
 
 @node
 class WarpGroups(Op):
     """`with T.ws(0, 1): body` runs the body in those groups of `unit` threads only: warpgroups of 128, or warps where
     a branch on the thread index selects single ones. Neighbours run side by side, `after` one: where they touch the
-    same tiles, after those before it."""
+    same tiles, after those before it. `sides`: the branches of the text that it is made of, outermost first, each by
+    its number and which of its sides holds the body."""
 
     name: ClassVar[str] = "ws"
     groups: tuple[int, ...]
     body: tuple[Stmt, ...]
-    unit: int = 128
+    unit: int = WARPGROUP
     after: bool = False
+    sides: tuple[tuple[int, int], ...] = ()
 
     @property
     def manual(self) -> bool:

@@ -16,10 +16,11 @@ from ...ir.node import walk
 from ...ir.op import Op
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ...ops.atomic_element import AtomicElement
+from ...ops.branches import orders_itself
 from ...ops.extern import ExternCall
 from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
-from ...ops.selections import orders_itself, with_selections
+from ...ops.selections import with_selections
 from ...ops.source_kernel import SourceKernel
 from . import atomic, control, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
