@@ -156,6 +156,7 @@ def math_rows() -> dict[str, tuple[str, str]]:
     rows |= {name: (f"{name}f({{0}}, {{1}})", f"{name}({{0}}, {{1}})") for name in _TWO}
     rows |= {
         "round": rows["nearbyint"],
+        "round_away": rows["round"],
         "abs": ("fabsf({0})", "fabs({0})"),
         "min": ("fminf({0}, {1})", "fmin({0}, {1})"),
         "max": ("fmaxf({0}, {1})", "fmax({0}, {1})"),

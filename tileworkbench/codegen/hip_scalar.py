@@ -139,6 +139,7 @@ def _table() -> dict[str, tuple[str, str]]:
         "max": rows["fmax"],
         "round": rows["rint"],
         "nearbyint": rows["rint"],
+        "round_away": _place("round", 1),
     }
     infinity = ("tw_float_of_bits(0x7f800000u)", "tw_double_of_bits(0x7ffull << 52)")
     rows["isnan"] = ("(({0}) != ({0}))", "(({0}) != ({0}))")

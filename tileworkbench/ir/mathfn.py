@@ -52,6 +52,7 @@ def _exact() -> list[MathFn]:
         ("sqrt", 1, ""), ("floor", 1, ""), ("ceil", 1, ""), ("trunc", 1, ""),
         ("round", 1, "to the nearest integer, ties to even"), ("nearbyint", 1, "to the nearest integer, ties to even"),
         ("rint", 1, "to the nearest integer, ties to even"), ("fmod", 2, "the sign of the first operand"),
+        ("round_away", 1, "to the nearest integer, ties away from zero"),
         ("copysign", 2, ""), ("nextafter", 2, ""), ("abs", 1, ""), ("fma", 3, "one rounding"),
         ("min", 2, "the other operand where one is NaN"), ("max", 2, "the other operand where one is NaN"),
     )  # fmt: skip

@@ -101,7 +101,7 @@ from .barrier import (
     ws,
 )
 from .clusters import copy_cluster
-from .debug import device_assert, evaluate, print
+from .debug import device_assert, evaluate, let, print
 from .dtypes import NAMES as _DTYPES
 from .dtypes import UNBUILT as _UNBUILT
 from .dtypes import dtype

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ShapeError
-from ..ir.dtype import BOOL
+from ..errors import ShapeError, TargetError
+from ..ir.dtype import BOOL, DType
 from ..ir.expr import Bitcast, Expr, binary, const, logical_not, select, unary
 from ..ir.expr import cast as ir_cast
 from ..ir.expr import ceildiv as ir_ceildiv
@@ -112,12 +112,36 @@ def min_value(dtype: Any) -> Expr:
 
 def cast(value: Any, dtype: Any, round: str = "", sat: bool = True, rbits: Any = None) -> Expr:
     """`value` as `dtype`, to nearest even; `sat` clamps to the range of an fp8 target."""
-    if round not in ("", "rn") or rbits is not None:
-        raise fault(
-            f"T.cast with round={shown(round)}", "casts round to nearest even here", "leave `round` and `rbits` out"
-        )
     of = as_dtype(dtype)
+    _check_rounding(of, round, sat, rbits)
     return ir_cast(scalar(value, "T.cast"), of, sat and of.is_fp8)
+
+
+_ROUNDING = ("", "rn", "rz", "rp", "rm", "rs")
+_INSTRUCTION = {"float16": "FP16", "bfloat16": "BF16", "float4_e2m1fn": "FP4"}
+
+
+def _check_rounding(to: DType, round: Any, sat: Any, rbits: Any) -> None:
+    """Refuses words that are none, and modes of rounding that no target here has."""
+    what, leave = f"T.cast to {to}", "leave `round` and `rbits` out for nearest even"
+    if round not in _ROUNDING:
+        modes = ", ".join(map(repr, _ROUNDING))
+        raise fault(f"{what}: Invalid round {shown(round)}", f"it is one of {modes}", leave)
+    if not isinstance(sat, bool):
+        raise fault(f"{what}: Invalid sat {shown(sat)}", "it is True or False", "True keeps the value within the range")
+    if (round == "rs") != (rbits is not None):
+        found = "rbits is required when round='rs'" if rbits is None else "rbits is only valid with round='rs'"
+        raise fault(f"{what}: {found}", "stochastic rounding takes its random bits with each value", leave)
+    if round == "rs":
+        if not sat:
+            raise fault(f"{what}: sat=false is not supported with round='rs'", "the instruction clamps", "leave it out")
+        raise TargetError(
+            f"{what}: Stochastic rounding f32-to-{_INSTRUCTION.get(to.name, 'FP8')} requires sm_100a",
+            rule="it is an instruction of sm_100a, which is not built yet",
+            fix=leave,
+        )
+    if round not in ("", "rn"):
+        raise fault(f"{what}: Unsupported rounding mode {shown(round)}", "casts round to nearest even", leave)
 
 
 def Cast(dtype: Any, value: Any) -> Expr:

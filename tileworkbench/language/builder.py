@@ -63,6 +63,7 @@ class Builder:
         self.names: set[str] = set()
         self.dead: dict[Var | Buffer, str] = {}
         self.lets: dict[Var, Expr] = {}  # lets of index arithmetic: no loads, so their values never change
+        self.unset: set[Var] = set()  # made by `T.int32()`, without a value yet
         self.statements = 0
         self.launch: Any = None  # the open T.Kernel
         self.launches: list[Any] = []  # all of them, in order

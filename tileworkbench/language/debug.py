@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, compare, truth
-from ..ir.stmt import ONE, ZERO, Assert, Eval, For, If, Print, Region, Stmt
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, cast, compare, truth
+from ..ir.stmt import ONE, ZERO, Assert, Eval, For, If, Let, Print, Region, Stmt
 from ..ops.parallel import Parallel
 from .builder import require
+from .faults import fault, shown
 from .mathfns import scalar
 from .regions import to_region
 from .warp import linear_thread
@@ -63,3 +64,17 @@ def evaluate(expr: Any) -> None:
     builder = require("T.evaluate")
     if isinstance(expr, Expr):
         builder.emit(Eval(expr, loc=builder.here))
+
+
+def let(var: Any, value: Any) -> None:
+    """Gives the variable `var` (made by `T.int32()` and its like) its value, to the end of the block around it."""
+    builder = require("T.let")
+    if not isinstance(var, Var) or var not in builder.unset:
+        raise fault(
+            f"T.let of {shown(var)}",
+            "it gives a variable made by `T.int32()` its one value",
+            f"{shown(value)} can be named by `x = ...` too; T.alloc_var makes a variable that changes",
+        )
+    builder.emit(Let(var, cast(scalar(value, "T.let"), var.dtype), loc=builder.here))
+    builder.define(var)
+    builder.unset.discard(var)

@@ -8,8 +8,9 @@ from typing import Any, Self
 from ..errors import TargetError, TileError
 from ..ir.dtype import DTYPES, DType
 from ..ir.dtype import dtype as to_dtype
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, cast
 from ..ir.stmt import ZERO
+from .builder import current
 from .faults import fault
 
 # Element types that exist in the language but have no storage here yet, with their bits.
@@ -62,8 +63,10 @@ class dtype(str):
 
         return getattr(torch, _IN_TORCH.get(self.name, self.name))
 
-    def __call__(self, value: Any) -> Expr:
-        """`value` cast to this type."""
+    def __call__(self, value: Any = None) -> Expr:
+        """`value` cast to this type; without one a variable that T.let gives its value."""
+        if value is None:
+            return _variable(self.__dtype__)
         if isinstance(value, Buffer):
             if value.space != "var":
                 raise fault(
@@ -135,6 +138,15 @@ def vector_dtype(name: str) -> VectorDtype | None:
     found = re.fullmatch(r"(\w+?)x(2|4|8|16|32|64)", name)
     base = (NAMES.get(found[1]) or UNBUILT.get(found[1])) if found else None
     return VectorDtype.of(base.name, base.bits, int(found[2])) if found and base is not None else None
+
+
+def _variable(of: DType) -> Var:
+    builder = current()
+    if builder is None:
+        return Var("v", dtype=of)
+    made = Var(builder.take_hint("v"), dtype=of, loc=builder.here)
+    builder.unset.add(made)
+    return made
 
 
 def value_of(variable: Buffer) -> Expr:

@@ -6,12 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.expr import (
-    Buffer,
-    Expr,
-    Load,
-    as_expr,
-)
+from ..errors import ShapeError
+from ..ir.dtype import FLOAT64
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast
 from ..ir.mathfn import math_call
 from ..ir.stmt import ZERO, Region
 from .faults import fault, shown
@@ -81,10 +78,37 @@ ldexp = _function("ldexp", "x · 2^y, y an integer.", 2)
 popcount = _function("popcount", "The number of one bits.")
 clz = _function("clz", "The number of leading zero bits.")
 __ffs = _function("ffs", "1 + the position of the lowest one bit; 0 for 0.")
-__exp, __exp10 = _function("__exp", "Approximate exp of a float32."), _function("__exp10", "Approximate exp10.")
-__log, __log2 = _function("__log", "Approximate log."), _function("__log2", "Approximate log2.")
-__log10, __tan = _function("__log10", "Approximate log10."), _function("__tan", "Approximate tangent.")
-__sin, __cos = _function("__sin", "Approximate sine."), _function("__cos", "Approximate cosine.")
+
+
+class NotFloat(ShapeError, TypeError):
+    """A function of floats was given another type."""
+
+
+def _approximate(name: str, text: str) -> Callable[[Any], Expr]:
+    """T.__<name>: the hardware's approximation on float32. Float64 has none, so there it is the function itself; of
+    narrower floats the result has their type."""
+
+    def made(x: Any) -> Expr:
+        operand = scalar(x, f"T.__{name}")
+        if not operand.dtype.is_float or operand.dtype.bits < 16:
+            raise NotFloat(
+                f"T.__{name} only supports floating-point inputs, but got {operand.dtype}",
+                rule="it approximates a function of floats of 16 bits or more",
+                fix=f'T.__{name}(T.cast(x, "float32"))',
+            )
+        if operand.dtype is FLOAT64:
+            return math_call(name, operand)
+        return cast(math_call(f"__{name}", operand), operand.dtype)
+
+    made.__name__ = made.__qualname__ = f"__{name}"
+    made.__doc__ = text
+    return made
+
+
+__exp, __exp10 = _approximate("exp", "Approximate exp."), _approximate("exp10", "Approximate exp10.")
+__log, __log2 = _approximate("log", "Approximate log."), _approximate("log2", "Approximate log2.")
+__log10, __tan = _approximate("log10", "Approximate log10."), _approximate("tan", "Approximate tangent.")
+__sin, __cos = _approximate("sin", "Approximate sine."), _approximate("cos", "Approximate cosine.")
 fast_rcp = _function("fast_rcp", "Approximate 1 / x of a float32.")
 ieee_frsqrt = _function("ieee_frsqrt", "1 / sqrt(x), rounded to nearest.")
 
@@ -105,13 +129,19 @@ floor = _rounding("floor", "The largest integer not above x, as a float.")
 ceil = _rounding("ceil", "The smallest integer not below x, as a float.")
 trunc = _rounding("trunc", "x without its fraction.")
 nearbyint = _rounding("nearbyint", "The nearest integer, ties to even.")
+_round_away = _rounding("round_away", "The nearest integer, ties away from zero.")
 
 
 def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
-    """The nearest integer as a float, ties to even."""
-    if rounding_mode != "ties-to-even":
-        raise fault(f"T.round: rounding_mode={shown(rounding_mode)}", 'it is "ties-to-even"', "leave it out")
-    return nearbyint(x)
+    """The nearest integer as a float, ties to even or ("ties-away-from-zero") away from zero."""
+    modes = {"ties-to-even": nearbyint, "ties-away-from-zero": _round_away}
+    if rounding_mode not in modes:
+        raise fault(
+            f"Unsupported T.round rounding_mode {shown(rounding_mode)}",
+            'it is "ties-to-even" or "ties-away-from-zero"',
+            "leave it out for ties to even",
+        )
+    return modes[rounding_mode](x)
 
 
 def _ieee(name: str, arity: int) -> Callable[..., Any]:

@@ -33,6 +33,11 @@ def _gamma(x: float) -> float:
         return math.inf if math.isfinite(x) or x == math.inf else math.nan
 
 
+def _away(x: Any) -> Any:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
+
+
 _DOUBLE: dict[str, Fn] = {
     **{name: getattr(np, name) for name in (
         "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh",
@@ -55,6 +60,7 @@ _DOUBLE: dict[str, Fn] = {
     "pow": np.power,
     "round": np.rint,
     "nearbyint": np.rint,
+    "round_away": _away,
     "abs": np.abs,
     "min": np.fmin,
     "max": np.fmax,

@@ -75,6 +75,7 @@ _ARRAY: dict[str, Function] = {
     "round": np.rint,
     "nearbyint": np.rint,
     "rint": np.rint,
+    "round_away": lambda x: np.copysign(np.where(np.abs(x) % 1 >= 0.5, np.ceil(np.abs(x)), np.floor(np.abs(x))), x),
     "pow": np.power,
     "fmod": np.fmod,
     "hypot": np.hypot,
