@@ -35,9 +35,9 @@ def _buffers(what: str, given: Any) -> tuple[Builder, dict[Buffer, Any]]:
     return builder, dict(given)
 
 
-def annotate_layout(layouts: Mapping[Any, Any]) -> None:
+def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
     """Fixes the layouts of tiles: {buffer: layout}. A tensor in global memory stays row-major, and a note says so."""
-    builder, given = _buffers("T.annotate_layout", layouts)
+    builder, given = _buffers("T.annotate_layout", layout_map)
     made = {b: as_layout(builder, b, value) for b, value in given.items() if b.space != "global"}
     for buffer, layout in made.items():
         check_places(buffer, layout)
@@ -60,9 +60,9 @@ def check_places(buffer: Buffer, layout: Any) -> None:
         )
 
 
-def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+def annotate_safe_value(safe_value_map: Mapping[Any, Any]) -> None:
     """What reads outside a tensor give: {buffer: value}; otherwise 0."""
-    builder, given = _buffers("T.annotate_safe_value", values)
+    builder, given = _buffers("T.annotate_safe_value", safe_value_map)
     made = {b: cast(as_expr(v, b.dtype), b.dtype) for b, v in given.items()}
     varying = next((b for b, v in made.items() if not isinstance(v, Const)), None)
     if varying is not None:
@@ -74,9 +74,9 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
     builder.attrs["safe_values"] = {**builder.attrs.get("safe_values", {}), **made}
 
 
-def annotate_l2_hit_ratio(ratios: Mapping[Any, float]) -> None:
+def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, float]) -> None:
     """The share of accesses that a persisting L2 window should serve: {buffer: ratio}."""
-    builder, given = _buffers("T.annotate_l2_hit_ratio", ratios)
+    builder, given = _buffers("T.annotate_l2_hit_ratio", l2_hit_ratio_map)
     for buffer, ratio in given.items():
         if not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
             raise fault(

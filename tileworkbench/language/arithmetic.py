@@ -80,14 +80,16 @@ def clamp(dst: Any, min_val: Any, max_val: Any) -> Any:
     return min(max(dst, min_val), max_val)
 
 
-def if_then_else(cond: Any, a: Any, b: Any) -> Any:
-    """`a` where `cond`, else `b`; the side that is not taken is not evaluated."""
+def if_then_else(cond: Any, t: Any, f: Any) -> Any:
+    """`t` where `cond`, else `f`; the side that is not taken is not evaluated."""
     if isinstance(cond, bool | int) and not isinstance(cond, Expr):
-        return a if cond else b
-    return select(scalar(cond, "T.if_then_else"), scalar(a, "T.if_then_else"), scalar(b, "T.if_then_else"))
+        return t if cond else f
+    return select(scalar(cond, "T.if_then_else"), scalar(t, "T.if_then_else"), scalar(f, "T.if_then_else"))
 
 
-Select = if_then_else
+def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
+    """T.if_then_else under its older name."""
+    return if_then_else(condition, true_value, false_value)
 
 
 def infinity(dtype: Any) -> Expr:

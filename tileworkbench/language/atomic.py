@@ -11,6 +11,7 @@ from ..ops.atomic_element import AtomicElement
 from .builder import require
 from .faults import fault, shown
 from .regions import element, pair, to_region
+from .remarks import remarks
 
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 
@@ -58,10 +59,12 @@ def _tile(what: str, kind: str, dst: Any, value: Any, order: str, use_tma: bool)
 
 
 def atomic_add(
-    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, use_tma: bool = False
-) -> Expr | None:
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, use_tma: bool = False,
+    annotations: Any = None,
+) -> Expr | None:  # fmt: skip
     """Adds to an element or a tile; `return_prev` gives the element's old value; `use_tma` reduces in bulk."""
-    return update("add", dst, value, memory_order, return_prev, use_tma)
+    said = remarks(annotations)
+    return update("add", dst, value, memory_order, return_prev, bool(use_tma or said.get("use_tma")))
 
 
 LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
@@ -125,13 +128,19 @@ def _previous(buffer: Buffer) -> Buffer:
     return old
 
 
-def atomic_max(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Expr | None:
+def atomic_max(
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, annotations: Any = None
+) -> Expr | None:
     """The larger of the old value and `value`."""
+    remarks(annotations)
     return update("max", dst, value, memory_order, return_prev)
 
 
-def atomic_min(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Expr | None:
+def atomic_min(
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False, annotations: Any = None
+) -> Expr | None:
     """The smaller of the old value and `value`."""
+    remarks(annotations)
     return update("min", dst, value, memory_order, return_prev)
 
 

@@ -59,11 +59,11 @@ def device_assert(cond: Any, msg: str = "") -> None:
     builder.emit(Assert(truth(cond), msg, loc=builder.here))
 
 
-def evaluate(expr: Any) -> None:
+def evaluate(value: Any) -> None:
     """Keeps an expression as a statement."""
     builder = require("T.evaluate")
-    if isinstance(expr, Expr):
-        builder.emit(Eval(expr, loc=builder.here))
+    if isinstance(value, Expr):
+        builder.emit(Eval(value, loc=builder.here))
 
 
 def let(var: Any, value: Any) -> None:

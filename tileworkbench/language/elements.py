@@ -14,14 +14,16 @@ from .builder import require
 from .faults import fault
 from .linear import difference
 from .regions import equal, to_region
+from .remarks import remarks
 
 _MOST = 256  # elements that one any_of or all_of may test
 
 
-def transpose(src: Any, dst: Any) -> None:
+def transpose(src: Any, dst: Any, annotations: Any = None) -> None:
     """dst[…, j, i] = src[…, i, j]: the last two dimensions change places. Elements beyond the end of the source are 0,
     those beyond the end of the destination are left out, as in T.copy."""
     builder = require("T.transpose")
+    remarks(annotations)
     a, b = to_region(src, "T.transpose: the source"), to_region(dst, "T.transpose: the destination")
     rank = len(a.extents)
     order = (*range(rank - 2), rank - 1, rank - 2)

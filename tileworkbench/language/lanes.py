@@ -14,7 +14,7 @@ from .arithmetic import max as scalar_max
 from .arithmetic import min as scalar_min
 from .builder import current
 from .faults import fault, shown
-from .mathfns import ieee_fmaf, scalar
+from .mathfns import ieee_fmaf, named, scalar
 from .regions import index_buffer
 
 _MOST = 128  # lanes
@@ -161,12 +161,14 @@ def not_negative(e: Expr) -> bool:
 # -- arithmetic of two lanes -------------------------------------------------------------------------------------------
 
 
-def _packed(name: str, count: int, apply: Callable[..., Expr]) -> Callable[..., Lanes]:
-    def made(*operands: Any) -> Lanes:
-        what = f"T.{name}"
-        if len(operands) != count or not all(isinstance(x, Lanes) and len(x) == 2 for x in operands):
+def _packed(name: str, names: str, apply: Callable[..., Expr]) -> Callable[..., Lanes]:
+    signature = named(names)
+
+    def made(*args: Any, **given: Any) -> Lanes:
+        what, operands = f"T.{name}", signature.bind(*args, **given).args
+        if not all(isinstance(x, Lanes) and len(x) == 2 for x in operands):
             raise fault(
-                f"{what} takes {count} vectors of two lanes",
+                f"{what} takes {len(names)} vectors of two lanes",
                 "elements at T.Ramp(i, 1, 2) are one",
                 "A[T.Ramp(i, 1, 2)]",
             )
@@ -178,7 +180,8 @@ def _packed(name: str, count: int, apply: Callable[..., Expr]) -> Callable[..., 
         return Lanes([apply(*row) for row in zip(*operands, strict=True)])
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"{name[:-1]} of the lanes of {count} vectors of two."
+    made.__doc__ = f"{name[:-1]} of the lanes of {len(names)} vectors of two."
+    made.__signature__ = signature  # type: ignore[attr-defined]
     return made
 
 
@@ -190,9 +193,9 @@ def _fused(a: Expr, b: Expr, c: Expr) -> Expr:
     return cast(binary("add", binary("mul", x, y), z), a.dtype)
 
 
-add2 = _packed("add2", 2, lambda a, b: binary("add", a, b))
-sub2 = _packed("sub2", 2, lambda a, b: binary("sub", a, b))
-mul2 = _packed("mul2", 2, lambda a, b: binary("mul", a, b))
-max2, min2 = _packed("max2", 2, scalar_max), _packed("min2", 2, scalar_min)
-fma2 = _packed("fma2", 3, _fused)
-abs2 = _packed("abs2", 1, scalar_abs)
+add2 = _packed("add2", "xy", lambda a, b: binary("add", a, b))
+sub2 = _packed("sub2", "xy", lambda a, b: binary("sub", a, b))
+mul2 = _packed("mul2", "xy", lambda a, b: binary("mul", a, b))
+max2, min2 = _packed("max2", "xy", scalar_max), _packed("min2", "xy", scalar_min)
+fma2 = _packed("fma2", "xyz", _fused)
+abs2 = _packed("abs2", "x", scalar_abs)

@@ -16,6 +16,7 @@ from .builder import Builder, current
 from .faults import fault, misnested, shown
 from .layouts import check_layout
 from .reducerloops import without_reducers
+from .remarks import remarks
 
 Keep = Callable[[Builder, str, Any], Any]
 
@@ -270,13 +271,13 @@ def grid(*extents: Any) -> Loop:
     return Loop("grid", tuple((0, e, 1) for e in extents))
 
 
-def parallel(start: Any, stop: Any = None) -> Loop:
+def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
     """A loop whose iterations are independent: T.Parallel in a kernel, otherwise (or from another start than 0) run in
     order."""
     builder = current()
     if builder is not None and builder.launch is not None and (stop is None or (isinstance(start, int) and start == 0)):
-        return Parallel(start if stop is None else stop)
-    return _range("serial", start, stop, None, {})
+        return Parallel(start if stop is None else stop, annotations=annotations)
+    return _range("serial", start, stop, None, {"annotations": annotations})
 
 
 @dataclass(eq=False)
@@ -305,8 +306,9 @@ class ThreadLoop(Loop):
         return launch.thread_vars[self.dim]  # type: ignore[no-any-return]
 
 
-def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x") -> Loop:
+def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", *, annotations: Any = None) -> Loop:
     """A loop over the threads of one dimension of the block: its index is the thread's."""
+    remarks(annotations)
     axes = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
     if thread not in axes or (stop is not None and start != 0):
         raise fault(

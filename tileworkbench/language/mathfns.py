@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ShapeError
@@ -29,17 +29,27 @@ def scalar(value: Any, what: str) -> Expr:
     return as_expr(value)
 
 
-def _function(name: str, text: str, arity: int = 1) -> Callable[..., Any]:
-    """T.<name>; the table of mathematical functions gives its types."""
+def named(names: Sequence[str], **defaults: Any) -> inspect.Signature:
+    """The signature of a made function: operands by place or name, then parameters with defaults."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    operands = [inspect.Parameter(name, kind) for name in names]
+    return inspect.Signature([*operands, *(inspect.Parameter(n, kind, default=v) for n, v in defaults.items())])
 
-    def made(*args: Any) -> Expr:
-        return math_call(name, *(scalar(a, f"T.{name}") for a in args))
+
+def _function(name: str, text: str, names: Sequence[str] = "x") -> Callable[..., Any]:
+    """T.<name>; the table of mathematical functions gives its types."""
+    signature = named(names)
+
+    def made(*args: Any, **given: Any) -> Expr:
+        return math_call(name, *(scalar(a, f"T.{name}") for a in signature.bind(*args, **given).args))
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text
-    parameters = [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in "xyz"[:arity]]
-    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    made.__signature__ = signature  # type: ignore[attr-defined]
     return made
+
+
+_TWO = ("x1", "x2")
 
 
 exp = _function("exp", "e to the power x.")
@@ -65,16 +75,16 @@ acosh = _function("acosh", "Inverse hyperbolic cosine.")
 atanh = _function("atanh", "Inverse hyperbolic tangent.")
 erf = _function("erf", "The error function.")
 sigmoid = _function("sigmoid", "1 / (1 + e^-x).")
-atan2 = _function("atan2", "The angle of the point (b, a).", 2)
-fmod = _function("fmod", "Remainder with the sign of a.", 2)
-hypot = _function("hypot", "sqrt(a² + b²).", 2)
-copysign = _function("copysign", "The magnitude of a with the sign of b.", 2)
-nextafter = _function("nextafter", "The next float after a towards b.", 2)
+atan2 = _function("atan2", "The angle of the point (x2, x1).", _TWO)
+fmod = _function("fmod", "Remainder with the sign of x.", "xy")
+hypot = _function("hypot", "sqrt(x1² + x2²).", _TWO)
+copysign = _function("copysign", "The magnitude of x1 with the sign of x2.", _TWO)
+nextafter = _function("nextafter", "The next float after x1 towards x2.", _TWO)
 isnan = _function("isnan", "Whether x is a NaN.")
 isinf = _function("isinf", "Whether x is infinite.")
 isfinite = _function("isfinite", "Whether x is neither infinite nor a NaN.")
 
-ldexp = _function("ldexp", "x · 2^y, y an integer.", 2)
+ldexp = _function("ldexp", "x1 · 2^x2, x2 an integer.", _TWO)
 popcount = _function("popcount", "The number of one bits.")
 clz = _function("clz", "The number of leading zero bits.")
 __ffs = _function("ffs", "1 + the position of the lowest one bit; 0 for 0.")
@@ -144,22 +154,24 @@ def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
     return modes[rounding_mode](x)
 
 
-def _ieee(name: str, arity: int) -> Callable[..., Any]:
+def _ieee(name: str, names: str) -> Callable[..., Any]:
     """An operation rounded as asked ("rn", "rz", "ru", "rd") and never contracted."""
+    signature = named(names, rounding_mode="rn")
 
-    def made(*args: Any, rounding_mode: str = "rn") -> Expr:
-        *operands, last = args
-        if isinstance(last, str):
-            args, rounding_mode = tuple(operands), last
+    def made(*args: Any, **given: Any) -> Expr:
+        bound = signature.bind(*args, **given)
+        bound.apply_defaults()
+        *operands, rounding_mode = bound.args
         if rounding_mode not in ("rn", "rz", "ru", "rd"):
             raise fault(
                 f"T.ieee_{name}: rounding_mode={shown(rounding_mode)}", "it is rn, rz, ru or rd", 'rounding_mode="rn"'
             )
-        return math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in args))
+        return math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in operands))
 
     made.__name__ = made.__qualname__ = f"ieee_{name}"
+    made.__signature__ = signature  # type: ignore[attr-defined]
     return made
 
 
-ieee_add, ieee_sub, ieee_mul, ieee_fdiv = (_ieee(n, 2) for n in ("add", "sub", "mul", "fdiv"))
-ieee_frcp, ieee_fsqrt, ieee_fmaf = _ieee("frcp", 1), _ieee("fsqrt", 1), _ieee("fmaf", 3)
+ieee_add, ieee_sub, ieee_mul, ieee_fdiv = (_ieee(n, "xy") for n in ("add", "sub", "mul", "fdiv"))
+ieee_frcp, ieee_fsqrt, ieee_fmaf = _ieee("frcp", "x"), _ieee("fsqrt", "x"), _ieee("fmaf", "xyz")

@@ -17,6 +17,8 @@ from ..ops.reduction import combine, identity
 from .alloc import alloc_fragment
 from .builder import Frame, require
 from .faults import fault, shown
+from .remarks import remarks
+from .tileops import check_batch
 
 KINDS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
 
@@ -80,13 +82,13 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
     state.gathering = True
 
 
-def reducer_update(place: Any, value: Any) -> None:
+def reducer_update(target: Any, value: Any) -> None:
     """Combines `value` into an element of a reducer, in T.Parallel."""
     builder = require("T.reducer_update")
-    if not isinstance(place, Load):
+    if not isinstance(target, Load):
         raise fault("T.reducer_update of no element", "it takes an element and a value", "T.reducer_update(r[i], x)")
-    state = _state("T.reducer_update", place.buffer)
-    name = place.buffer.name
+    state = _state("T.reducer_update", target.buffer)
+    name = target.buffer.name
     if not state.gathering:
         raise fault(f"an update of `{name}` before T.reducer_init", "it gives the elements their first value",
                     f"T.reducer_init({name}) before the loop")  # fmt: skip
@@ -94,15 +96,15 @@ def reducer_update(place: Any, value: Any) -> None:
         raise fault(f"an update of the reducer `{name}` outside any T.Parallel",
                     "each iteration of a parallel loop contributes once, whichever thread runs it",
                     "for i in T.Parallel(1): around it")  # fmt: skip
-    made = combine(state.op, place, cast(as_expr(value, place.dtype), place.dtype), False)
-    builder.emit(Store(place.buffer, place.indices, made, loc=builder.here))
+    made = combine(state.op, target, cast(as_expr(value, target.dtype), target.dtype), False)
+    builder.emit(Store(target.buffer, target.indices, made, loc=builder.here))
 
 
-def finalize_reducer(reducer: Any, dst: Any = None, batch: int = 1) -> None:
-    """From here on the reducer holds its result in every thread that asks; `dst` gets a copy. `batch` is accepted for
-    TileLang's sake."""
+def finalize_reducer(reducer: Any, dst: Any = None, batch: int = 1, annotations: Any = None) -> None:
+    """From here on the reducer holds its result in every thread that asks; `dst` gets a copy. `batch` is T.reduce's."""
     builder = require("T.finalize_reducer")
     state = _state("T.finalize_reducer", reducer)
+    check_batch("T.finalize_reducer", remarks(annotations).get("batch", 1) if batch == 1 else batch, whole(reducer))
     if state.start is not None and (not state.reaches(builder.frames) or state.loops_since(builder.frames)):
         raise fault(
             f"T.finalize_reducer of `{reducer.name}` is not in the scope of its T.reducer_init",

@@ -27,12 +27,12 @@ class Reducer:
     identity: Expr
 
 
-def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any) -> Reducer:
-    """The combination `combine(x, y)` with its identity (a value, or a list of one)."""
+def comm_reducer(combiner: Callable[[Any, Any], Any], identity: Any) -> Reducer:
+    """The combination `combiner(x, y)` with its identity (a value, or a list of one)."""
     given = identity[0] if isinstance(identity, Sequence) and not isinstance(identity, str) else identity
     neutral = as_expr(given)
     x, y = Var("x", dtype=neutral.dtype), Var("y", dtype=neutral.dtype)
-    made = combine(x, y)
+    made = combiner(x, y)
     if isinstance(made, Binary) and made.op in _KINDS and {id(made.a), id(made.b)} == {id(x), id(y)}:
         return Reducer(_KINDS[made.op], neutral)
     raise fault(
@@ -43,10 +43,10 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any) -> Reducer:
 
 
 @contextmanager
-def attr(node: Any, key: str, value: Any = None) -> Iterator[None]:
+def attr(node: Any, attr_key: str, value: Any = None) -> Iterator[None]:
     """A remark about the statements inside; "reduce_scope" names the reducer of T.tvm_thread_allreduce."""
     builder = require("T.attr")
-    if key != "reduce_scope" or not isinstance(node, Reducer):
+    if attr_key != "reduce_scope" or not isinstance(node, Reducer):
         yield
         return
     builder.reducers.append(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from ..errors import ShapeError
@@ -17,14 +18,15 @@ from .builder import require
 from .faults import fault, shown
 from .layouts import check_layout
 from .regions import equal, pair, to_region
+from .remarks import remarks
 
 REDUCTIONS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
 
 
 def hints(annotations: Any, **given: Any) -> tuple[tuple[str, Any], ...]:
-    """The hints that were given, annotations first."""
+    """The hints that were given; what annotations say comes before arguments."""
     given = {k: v for k, v in given.items() if v is not None and v is not False}
-    return tuple({**(annotations or {}), **given}.items())
+    return tuple({**given, **remarks(annotations)}.items())
 
 
 def copy(
@@ -96,9 +98,10 @@ def tma_copy(
     move("T.tma_copy", src, dst, given, _barrier("T.tma_copy", barrier) if barrier is not None else None)
 
 
-def fill(buffer: Any, value: Any) -> None:
+def fill(buffer: Any, value: Any, annotations: Any = None) -> None:
     """Sets every element to `value`, cast to the buffer's dtype."""
     builder = require("T.fill")
+    remarks(annotations)
     region = to_region(buffer, "T.fill: the tile")
     if isinstance(value, Buffer | Region):
         raise fault("T.fill with a tile as the value", "a tile is filled with one scalar", "use T.copy")
@@ -112,9 +115,9 @@ def fill(buffer: Any, value: Any) -> None:
             builder.reduced[buffer].begin(start, builder.frames)
 
 
-def clear(buffer: Any) -> None:
+def clear(buffer: Any, annotations: Any = None) -> None:
     """Sets every element to 0."""
-    fill(buffer, 0)
+    fill(buffer, 0, annotations)
 
 
 REDUCTIONS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
@@ -131,9 +134,12 @@ def reduce(
     clear: bool = True,
     batch: int = 1,
     nan_propagate: bool = False,
+    annotations: Any = None,
 ) -> None:
-    """Reduces `buffer` along `dim` into `out`, which lacks that dimension or has extent 1 there."""
+    """Reduces `buffer` along `dim` into `out`, which lacks that dimension or has extent 1 there. `batch`, TileLang's
+    number of results that go over the threads together, changes nothing here; it must divide that of all results."""
     builder = require("T.reduce")
+    said = remarks(annotations)
     if reduce_type not in REDUCTIONS:
         raise fault(
             f"T.reduce: reduce_type={shown(reduce_type)}", f"it is one of {', '.join(REDUCTIONS)}", 'reduce_type="sum"'
@@ -150,11 +156,26 @@ def reduce(
             rule=f"the result has shape {without or (1,)} or {kept}",
             fix="allocate the result with that shape, or reduce another dim",
         )
+    check_batch(what, said.get("batch", 1) if batch == 1 else batch, dst)
     if reduce_type.startswith("bit") and src.buffer.dtype.is_float:
         raise ShapeError(
             f"{what} of {src.buffer.dtype}", rule="bitwise reductions take integers", fix="reduce an integer tile"
         )
-    builder.emit(Reduce(reduce_type, src, dst, axis, bool(clear), bool(nan_propagate), loc=builder.here))
+    propagates = bool(nan_propagate or said.get("nan_propagate"))
+    builder.emit(Reduce(reduce_type, src, dst, axis, bool(clear), propagates, loc=builder.here))
+
+
+def check_batch(what: str, batch: Any, results: Region) -> None:
+    """LanguageError unless the results are whole batches."""
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise fault(f"{what}: batch={shown(batch)}", "batch must be >= 1, an int", "leave it out")
+    extents = [e for e in results.extents if isinstance(e, int)]
+    if len(extents) != len(results.extents) or not (count := prod(extents)) % batch:
+        return
+    said = f"{what}: batch={batch} of {count} elements"
+    if batch > count:
+        raise fault(said, "batch exceeds total output elements: it divides their number", f"batch={count}")
+    raise fault(said, "batch must evenly divide the number of output elements", "batch=1")
 
 
 def _axis(what: str, dim: Any, rank: int) -> int:
@@ -168,8 +189,10 @@ def _axis(what: str, dim: Any, rank: int) -> int:
 
 
 def _reduction(kind: str, text: str) -> Callable[..., None]:
-    def reduction(buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1) -> None:
-        reduce(buffer, out, kind, dim, clear, batch)
+    def reduction(
+        buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: Any = None
+    ) -> None:
+        reduce(buffer, out, kind, dim, clear, batch, annotations=annotations)
 
     reduction.__name__ = reduction.__qualname__ = f"reduce_{kind}"
     reduction.__doc__ = f"{text} along `dim`; clear=False combines with the old contents of `out`."
@@ -182,30 +205,33 @@ reduce_bitor = _reduction("bitor", "The bitwise or")
 reduce_bitxor = _reduction("bitxor", "The bitwise exclusive or")
 
 
-def reduce_abssum(buffer: Any, out: Any, dim: int = -1, batch: int = 1) -> None:
+def reduce_abssum(buffer: Any, out: Any, dim: int = -1, batch: int = 1, annotations: Any = None) -> None:
     """The sum of absolute values along `dim`; always starts from 0."""
-    reduce(buffer, out, "abssum", dim, True, batch)
+    reduce(buffer, out, "abssum", dim, True, batch, annotations=annotations)
 
 
 def reduce_absmax(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
-) -> None:
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    annotations: Any = None,
+) -> None:  # fmt: skip
     """The largest absolute value along `dim`; NaN is ignored unless nan_propagate."""
-    reduce(buffer, out, "absmax", dim, clear, batch, nan_propagate)
+    reduce(buffer, out, "absmax", dim, clear, batch, nan_propagate, annotations)
 
 
 def reduce_max(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
-) -> None:
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    annotations: Any = None,
+) -> None:  # fmt: skip
     """The maximum along `dim`; NaN is ignored unless nan_propagate."""
-    reduce(buffer, out, "max", dim, clear, batch, nan_propagate)
+    reduce(buffer, out, "max", dim, clear, batch, nan_propagate, annotations)
 
 
 def reduce_min(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False
-) -> None:
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    annotations: Any = None,
+) -> None:  # fmt: skip
     """The minimum along `dim`; NaN is ignored unless nan_propagate."""
-    reduce(buffer, out, "min", dim, clear, batch, nan_propagate)
+    reduce(buffer, out, "min", dim, clear, batch, nan_propagate, annotations)
 
 
 def _scan(what: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> None:
@@ -221,11 +247,13 @@ def _scan(what: str, kind: str, src: Any, dst: Any, dim: int, reverse: bool) -> 
     builder.emit(Scan(kind, a, b, _axis(what, dim, len(a.extents)), bool(reverse), loc=builder.here))
 
 
-def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: Any = None) -> None:
     """Inclusive prefix sum along `dim`; in place without `dst`."""
+    remarks(annotations)
     _scan("T.cumsum", "sum", src, dst, dim, reverse)
 
 
-def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
+def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: Any = None) -> None:
     """Running maximum along `dim`; in place without `dst`."""
+    remarks(annotations)
     _scan("T.cummax", "max", src, dst, dim, reverse)

@@ -27,10 +27,15 @@ def _shuffle(name: str, text: str) -> Callable[..., Expr]:
     return made
 
 
-shfl_sync = _shuffle("shfl_sync", "The value of lane `delta` of the group of `width` lanes.")
+_lane_value = _shuffle("shfl_sync", "")
 shfl_xor = _shuffle("shfl_xor", "The value of the lane whose number differs by exclusive or with `delta`.")
 shfl_down = _shuffle("shfl_down", "The value of the lane `delta` above.")
 shfl_up = _shuffle("shfl_up", "The value of the lane `delta` below.")
+
+
+def shfl_sync(value: Any, srcLane: Any, width: int = 32, mask: Any = FULL) -> Expr:
+    """The value of lane `srcLane` of the group of `width` lanes."""
+    return _lane_value(value, srcLane, width, mask)
 
 
 def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: int = 32, warp_size: int = 32) -> Expr:
