@@ -12,17 +12,24 @@ PAIRS = {
     "math": ("A[0, 0] = T.exp(A[1, 1])", "A[0, 0] = T.exp(x=A[1, 1])"),
     "of two": ("A[0, 0] = T.atan2(A[1, 1], 2.0)", "A[0, 0] = T.atan2(x2=2.0, x1=A[1, 1])"),
     "fmod": ("A[0, 0] = T.fmod(A[1, 1], 2.0)", "A[0, 0] = T.fmod(A[1, 1], y=2.0)"),
-    "rounded": ("A[0, 0] = T.ieee_add(A[1, 1], 2.0, 'rz')", "A[0, 0] = T.ieee_add(y=2.0, x=A[1, 1], rounding_mode='rz')"),
+    "rounded": (
+        "A[0, 0] = T.ieee_add(A[1, 1], 2.0, 'rz')",
+        "A[0, 0] = T.ieee_add(y=2.0, rounding_mode='rz', x=A[1, 1])",
+    ),
     "select": ("A[0, 0] = T.if_then_else(n > 1, 1.0, 2.0)", "A[0, 0] = T.if_then_else(n > 1, t=1.0, f=2.0)"),
     "Select": (
         "A[0, 0] = T.Select(n > 1, 1.0, 2.0)",
         "A[0, 0] = T.Select(condition=n > 1, true_value=1.0, false_value=2.0)",
     ),
     "packed": (
-        "v = T.fma2(A[0, T.Ramp(0, 1, 2)], A[1, T.Ramp(0, 1, 2)], A[2, T.Ramp(0, 1, 2)])\n"
-        "A[0, 0] = T.extract_lane(v, 0)",
-        "v = T.fma2(x=A[0, T.Ramp(0, 1, 2)], z=A[2, T.Ramp(0, 1, 2)], y=A[1, T.Ramp(0, 1, 2)])\n"
-        "A[0, 0] = T.extract_lane(v, 0)",
+        (
+            "v = T.fma2(A[0, T.Ramp(0, 1, 2)], A[1, T.Ramp(0, 1, 2)], A[2, T.Ramp(0, 1, 2)])\n"
+            "A[0, 0] = T.extract_lane(v, 0)"
+        ),
+        (
+            "v = T.fma2(x=A[0, T.Ramp(0, 1, 2)], z=A[2, T.Ramp(0, 1, 2)], y=A[1, T.Ramp(0, 1, 2)])\n"
+            "A[0, 0] = T.extract_lane(v, 0)"
+        ),
     ),
     "lane": ("A[0, 0] = T.shfl_sync(A[1, 1], 3)", "A[0, 0] = T.shfl_sync(A[1, 1], srcLane=3)"),
     "safe value": ("T.annotate_safe_value({A: 1.0})", "T.annotate_safe_value(safe_value_map={A: 1.0})"),
@@ -39,14 +46,18 @@ PAIRS = {
         "f = T.alloc_fragment((64,), 'float32')\nT.cumsum(f, annotations={'mine': 1})",
     ),
     "NaN": (
-        "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\n"
-        "T.reduce_max(f, r, nan_propagate=True)",
-        "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\n"
-        "T.reduce_max(f, r, annotations={'nan_propagate': True})",
+        (
+            "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\n"
+            "T.reduce_max(f, r, nan_propagate=True)"
+        ),
+        (
+            "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\n"
+            "T.reduce_max(f, r, annotations={'nan_propagate': True})"
+        ),
     ),
     "batch": (
-        "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\nT.reduce_sum(f, r)",
-        "f = T.alloc_fragment((64, 32), 'float32')\nr = T.alloc_fragment((64,), 'float32')\nT.reduce_sum(f, r, batch=4)",
+        "f = T.alloc_fragment((64, 8), 'float32')\nr = T.alloc_fragment((64,), 'float32')\nT.reduce_sum(f, r)",
+        "f = T.alloc_fragment((64, 8), 'float32')\nr = T.alloc_fragment((64,), 'float32')\nT.reduce_sum(f, r, batch=4)",
     ),
     "parallel": (
         "for i in T.Parallel(64, annotations={'mine': 1}):\n    A[i, 0] = 1.0",
