@@ -133,12 +133,9 @@ def test_cp_async_is_its_stores():
         "T.ptx_cp_async(T.access_ptr(s[n], 'w', 4), T.access_ptr(A[bx, 8], 'r', 4), 4, n > 3)\n"
         "T.ptx_commit_group()\nT.ptx_wait_group(0)"
     )
-    assert lines[1:6] == [
-        "for lane in T.vectorized(4):",
-        "    if n > 3:",
-        "        s[n + lane] = A[bx, 8 + lane]",
-        "    else:",
-        "        s[n + lane] = 0.0",
+    assert lines[1:3] == [
+        "for lane in T.vectorized(4, cp_async=True):",
+        "    s[n + lane] = T.if_then_else(n > 3, A[bx, 8 + lane], 0.0)",
     ]
 
 

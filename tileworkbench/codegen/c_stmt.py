@@ -10,7 +10,6 @@ from ..ir.expr import Const, Expr, Load, Var
 from ..ir.instr import (
     Addr,
     CallExtern,
-    CopyAsync,
     Elect,
     Instr,
     LoadMem,
@@ -30,7 +29,7 @@ from .dialect import Row
 from .names import comment
 from .scalar import ctype, is_soft, piece
 
-_SCHEDULED = (Mma, MmaSparse, Wgmma, CopyAsync, TmaLoad)
+_SCHEDULED = (Mma, MmaSparse, Wgmma, TmaLoad)
 
 
 def _let(p: Printer, s: Let) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, truth
-from ..ir.stmt import ONE, ZERO, For, If, Stmt, Store
-from .builder import require
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, select, truth
+from ..ir.node import walk
+from ..ir.stmt import ONE, ZERO, For, Let, Store
+from .builder import Builder, require
 from .faults import fault, shown
 from .regions import to_region
 
@@ -43,9 +44,19 @@ def access_ptr(
     return Pointer(region.buffer, indices, access_type)
 
 
+def _held(builder: Builder, e: Expr) -> Expr:
+    """What is read from memory is read once, not for every element."""
+    if not any(isinstance(n, Load) for n in walk(e)):
+        return e
+    var = Var(builder.unique("held"), e.dtype, loc=builder.here)
+    builder.emit(Let(var, e, loc=builder.here))
+    return var
+
+
 def ptx_cp_async(dst_ptr: Any, src_ptr: Any, num_elems: Any, predicate: Any = None) -> None:
     """Copies `num_elems` elements from global to shared memory, for the executing thread; where `predicate` is false
-    the destination becomes 0. It is read as the elements' stores: they are complete when a wait would return."""
+    the destination becomes 0. It may be in flight until T.cp_async_barrier_noinc says that it has landed; where the
+    kernel waits in another way it is complete when the statement ends."""
     builder = require("T.ptx_cp_async")
     for word, value in (("dst_ptr", dst_ptr), ("src_ptr", src_ptr)):
         if not isinstance(value, Pointer):
@@ -59,10 +70,10 @@ def ptx_cp_async(dst_ptr: Any, src_ptr: Any, num_elems: Any, predicate: Any = No
             fix="use T.copy, which converts",
         )
     loc = builder.here
+    src, dst = (replace(p, indices=tuple(_held(builder, i) for i in p.indices)) for p in (src_ptr, dst_ptr))
     lane = Var(builder.unique("lane"), loc=loc)
-    value = Load(src_ptr.buffer, src_ptr.element(lane), loc=loc)
-    body: tuple[Stmt, ...] = (Store(dst_ptr.buffer, dst_ptr.element(lane), value, loc=loc),)
+    moved: Expr = Load(src.buffer, src.element(lane), loc=loc)
     if predicate is not None:
-        zero = Store(dst_ptr.buffer, dst_ptr.element(lane), as_expr(0, dst_ptr.buffer.dtype), loc=loc)
-        body = (If(truth(predicate), body, (zero,), loc=loc),)
-    builder.emit(For(lane, ZERO, as_expr(num_elems), ONE, body, "vector", loc=loc))
+        moved = select(_held(builder, truth(predicate)), moved, as_expr(0, dst.buffer.dtype))
+    body = (Store(dst.buffer, dst.element(lane), moved, loc=loc),)
+    builder.emit(For(lane, ZERO, as_expr(num_elems), ONE, body, "vector", (("cp_async", True),), loc=loc))

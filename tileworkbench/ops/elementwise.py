@@ -282,7 +282,8 @@ def emit_vector(s: For, trips: int, ctx: Context) -> tuple[Stmt, ...]:
     scope = replace_scope(thread_scope(ctx), mapping={s.var: s.start + lane}, lane=lane, lanes=trips)
     body = emit_body(s.body, scope)
     ctx.facts = outer
-    return (For(lane, ZERO, const(trips), ONE, body, "vector", (("ordered", True),), loc=s.loc),)
+    kept = (("in_flight", True),) if s.attr("in_flight") else ()
+    return (For(lane, ZERO, const(trips), ONE, body, "vector", (("ordered", True), *kept), loc=s.loc),)
 
 
 def bind(body: Any, mapping: Mapping[Var, Value]) -> Any:

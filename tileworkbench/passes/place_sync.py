@@ -9,7 +9,7 @@ happen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from itertools import takewhile
@@ -22,8 +22,11 @@ from ..ir.node import children, replace, walk
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
 from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
+from ..ops.barrier import BarrierWait
 from ..ops.intrinsics import block_meeting, named_meeting
 from ..target import Target
+from .in_flight import MARK, filled, with_copies_in_flight
+from .owners import owners
 from .shared_plan import overlaps
 
 
@@ -37,6 +40,8 @@ class World:
     uniform: Uniformity
     async_read: frozenset[Buffer]
     rings: frozenset[Buffer] = frozenset()  # tiles that rings fill by ordinary stores or cp.async
+    filled: frozenset[Buffer] = frozenset()  # tiles that the kernel's own cp.async fills for others to read
+    owners: Mapping[Role, Mapping[Buffer, str]] = field(default_factory=dict)  # tiles whose elements stay with someone
     steady: frozenset[Channel] = frozenset()  # rings whose loop this is: each trip begins with their meeting
 
     def inside(self, loop: For | While) -> World:
@@ -48,15 +53,17 @@ class World:
 @dataclass
 class Pending:
     """Accesses to shared tiles since the last meeting of the role: buffer → proxies. `unfenced`: tiles with ordinary
-    stores that no proxy fence has followed yet; a meeting alone does not show them to the copy engine."""
+    stores that no proxy fence has followed yet; a meeting alone does not show them to the copy engine. `landed`: tiles
+    that other threads' cp.async has filled, which a fence of this role's shows to wgmma and the copy engine."""
 
     reads: dict[Buffer, set[str]] = field(default_factory=dict)
     writes: dict[Buffer, set[str]] = field(default_factory=dict)
     unfenced: set[Buffer] = field(default_factory=set)
+    landed: set[Buffer] = field(default_factory=set)
 
     def copy(self) -> Pending:
         reads, writes = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
-        return Pending(reads, writes, set(self.unfenced))
+        return Pending(reads, writes, set(self.unfenced), set(self.landed))
 
     def merge(self, other: Pending) -> Pending:
         out = self.copy()
@@ -64,22 +71,35 @@ class Pending:
             for buffer, proxies in theirs.items():
                 mine.setdefault(buffer, set()).update(proxies)
         out.unfenced |= other.unfenced
+        out.landed |= other.landed
         return out
 
     def take(self, other: Pending) -> None:
         """Becomes the other one."""
-        self.reads, self.writes, self.unfenced = other.reads, other.writes, other.unfenced
+        self.reads, self.writes, self.unfenced, self.landed = other.reads, other.writes, other.unfenced, other.landed
 
     def clear(self) -> None:
         self.reads.clear()
         self.writes.clear()
 
+    def clear_of(self, buffers: Iterable[Buffer]) -> None:
+        """A meeting that serves these tiles only."""
+        for buffer in buffers:
+            self.reads.pop(buffer, None)
+            self.writes.pop(buffer, None)
+
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
     """Sync and Fence statements put in; each names the hazard that it serves."""
+    kernel = with_copies_in_flight(kernel, target)
     uniform = Uniformity(kernel, target.arch.warp_size)
     rings = frozenset(b for c in kernel.channels if c.completion != "bytes" for b in c.buffers)
-    world = World(target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel), rings)
+    roles = [n for n in walk(kernel.body) if isinstance(n, Role)]
+    stay = {role: owners(role, kernel, target.arch.warp_size) for role in roles}
+    world = World(
+        target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel), rings,
+        filled=filled(kernel), owners=stay,
+    )  # fmt: skip
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 
@@ -102,15 +122,20 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
                 run = (s, *takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :]))
                 out += _side_by_side(run, pending, role, world)
             continue
+        if isinstance(s, For) and s.attr(MARK):
+            out += _before(s, pending, role, world)
+            out.append(s)
+            _note(s, pending, role, world)
+            continue
         if isinstance(s, (For, While, If)) and _divides(s, role, world):
             out += _before(s, pending, role, world)  # threads part here: they meet before, not inside
             out.append(s)
-            _note(s, pending, role)
+            _note(s, pending, role, world)
             continue
         if isinstance(s, (For, While, If)):
             asked = _asked(s)
             out += _before(asked, pending, role, world)
-            _note(asked, pending, role)
+            _note(asked, pending, role, world)
         if isinstance(s, (For, While)):
             trial = pending.copy()
             inside = world.inside(s)
@@ -118,13 +143,13 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             entry = pending.merge(trial)
             leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
             if leaves:  # a trip may end before its meetings
-                _note(If(const(True), s.body), entry, role)
+                _note(If(const(True), s.body), entry, role, world)
             left = entry.copy()
             inner = _body(s.body, entry, role, inside)
             entry = entry.merge(left) if leaves else entry
             if isinstance(s, While):
                 inner = (*inner, *_before(asked, entry, role, world))
-                _note(asked, entry, role)
+                _note(asked, entry, role, world)
             pending.take(pending.merge(entry))
             out.append(replace(s, body=inner))
             continue
@@ -136,7 +161,7 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             continue
         out += _before(s, pending, role, world)
         out.append(s)
-        _note(s, pending, role)
+        _note(s, pending, role, world)
     return tuple(out)
 
 
@@ -146,7 +171,7 @@ def _side_by_side(run: tuple[Stmt, ...], pending: Pending, role: Role, world: Wo
     out = _before(every, pending, role, world)
     for r in run:
         out.append(replace(r, body=_body(r.body, Pending(unfenced=set(pending.unfenced)), r, world)))  # type: ignore[attr-defined, arg-type]
-    _note(every, pending, role)
+    _note(every, pending, role, world)
     return out
 
 
@@ -187,6 +212,9 @@ def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
         return [(b, True, proxy) for b in s.channel.buffers]
     if isinstance(s, (Commit, Wait, Release)):
         return []
+    if isinstance(s, For) and s.attr(MARK):
+        shared = [a for a in accesses(s) if a.buffer.space == "shared"]
+        return [(a.buffer, a.writes, "copy" if a.writes else "generic") for a in shared]
     if isinstance(s, (If, For, While, Role)):
         parts: list[Stmt] = [] if isinstance(s, Role) else [Eval(e) for e in _conditions(s)]
         parts += [c for c in children(s) if isinstance(c, Stmt)]
@@ -228,6 +256,16 @@ def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
     return [Fence("proxy_async", f"ordinary stores to {names} before the copy engine or wgmma", loc=s.loc)]
 
 
+def _shows_landed(s: Stmt, touched: list[tuple[Buffer, bool, str]], pending: Pending, world: World) -> list[Stmt]:
+    """Before wgmma or the copy engine reads what cp.async of other threads has brought: they are not of its proxy, and
+    those threads do not wait for their copies, so the reader has the fence."""
+    read = [b for b, writes, proxy in touched if proxy == "async" and not writes and b in pending.landed]
+    if not world.fences or not read:
+        return []
+    pending.landed.clear()
+    return [Fence("proxy_async", f"`{read[0].name}` was filled by cp.async before wgmma or the copy engine", loc=s.loc)]
+
+
 def _arrives(s: Stmt) -> bool:
     """The kernel's own arrival on a barrier."""
     if not isinstance(s, Issue) or not s.op.manual:
@@ -236,37 +274,51 @@ def _arrives(s: Stmt) -> bool:
 
 
 def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
-    fence, reason = False, ""
-    handed = _hands_over(s, pending, world)
+    touched = _touched(s, role)
+    made = _hands_over(s, pending, world)
+    fence, reason, within = False, "", ""
+    owners = world.owners.get(role, {})
     own: tuple[Buffer, ...] = ()
     if isinstance(s, Acquire) and s.channel in world.steady and _meets_each_trip(s.channel):
         own = s.channel.buffers  # the version that is taken was last used before this trip's meeting
-    for touched, writes, proxy in _touched(s, role):
-        for buffer in world.overlaps.get(touched, (touched,)):
-            if buffer in own:
+    for tile, writes, proxy in touched:
+        for buffer in world.overlaps.get(tile, (tile,)):
+            owner = owners.get(buffer, "") if buffer is tile else ""
+            if buffer in own or owner == "thread":
                 continue
-            shared = "" if buffer is touched else f" (its bytes are `{touched.name}`'s now)"
-            earlier = pending.writes.get(buffer, set())
-            if earlier:
-                reason = reason or f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
-            if writes and pending.reads.get(buffer):
-                reason = reason or f"`{buffer.name}` is still being read when this writes it{shared}"
-            served = buffer is touched and buffer in world.rings  # its Wait has the fence
+            shared = "" if buffer is tile else f" (its bytes are `{tile.name}`'s now)"
+            found = ""
+            if pending.writes.get(buffer):
+                found = f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
+            elif writes and pending.reads.get(buffer):
+                found = f"`{buffer.name}` is still being read when this writes it{shared}"
+            if owner == "warp":
+                within = within or found
+                continue
+            served = buffer is tile and buffer in world.rings  # its Wait has the fence
             if world.fences and proxy == "async" and buffer in pending.unfenced and not served:
                 fence = True
-                reason = reason or f"`{buffer.name}` was written by ordinary stores{shared}"
+                found = found or f"`{buffer.name}` was written by ordinary stores{shared}"
+            reason = reason or found
+    if not fence:
+        made += _shows_landed(s, touched, pending, world)
+    if not reason and within:
+        made.append(Sync("warp", reason=within, loc=s.loc))
+        pending.clear_of(b for b, owner in owners.items() if owner == "warp")
     if not reason:
-        return handed
-    made: list[Stmt] = handed
+        return made
     if fence:
         made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
         pending.unfenced.clear()
+        pending.landed.clear()
     made.append(Sync("role", reason=reason, loc=s.loc))
     pending.clear()
     return made
 
 
-def _note(s: Stmt, pending: Pending, role: Role) -> None:
+def _note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
+    if world.filled and any(isinstance(n, BarrierWait) for n in walk(s)):
+        pending.landed |= world.filled
     if isinstance(s, Wait):
         if own_ring(s.channel, role) and s.channel.completion in ("group", "none") and s.meets:
             pending.clear()  # lowered to a wait and a meeting of the role

@@ -7,17 +7,19 @@ address is a multiple of the width, and its predicate is the same for all lanes 
 from __future__ import annotations
 
 from ..ir.arith import Facts, coefficient, mentions, substitute
-from ..ir.expr import Binary, Compare, Expr, Var, compare, const, logical
-from ..ir.instr import Addr, LoadMem, Reg, StoreMem
+from ..ir.expr import Binary, Compare, Const, Expr, Load, Select, Var, compare, const, logical, same, select
+from ..ir.instr import Addr, CopyAsync, LoadMem, Reg, StoreMem
 from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace
 from ..ir.planned import Role
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
 from .facts import after_let, inside_loop, kernel_facts
+from .in_flight import MARK
 from .lanes import Form, forms
 
 MAX_BYTES = 16
+COPY_BYTES = (16, 8, 4)  # of a cp.async
 
 
 def vectorise(kernel: Kernel, target: Target) -> Kernel:
@@ -70,10 +72,56 @@ def _vector(loop: For, facts: Facts) -> tuple[Stmt, ...]:
 
 
 def _wide(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+    copies = _copies(form, loop, lanes, inside_loop(facts, loop)) if loop.attr(MARK) else ()
+    if copies:
+        return copies
     loads = [s for access in form.loads for s in _access(access, loop, lanes, facts)]
     stores = [s for access in form.stores for s in _access(access, loop, lanes, facts)]
     compute = (replace(loop, kind="unroll", body=tuple(form.middle)),) if form.middle else ()
     return (*loads, *compute, *stores)
+
+
+def _copies(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+    """The lanes' elements brought by cp.async; empty where no run of 4 bytes or more is known to be aligned."""
+    if not (len(form.loads) == len(form.middle) == len(form.stores) == 1):
+        return ()
+    load, store = form.loads[0], form.stores[0]
+    if store.pred is not None or load.dst.buffer.dtype is not store.src.buffer.dtype or not _unchanged(form):
+        return ()
+    source, target = facts.simplify(load.src.offset), facts.simplify(store.dst.offset)
+    for nbytes in COPY_BYTES:
+        width = nbytes // load.src.buffer.dtype.bytes
+        if not width or lanes % width or not _fits(target, None, loop.var, width, facts):
+            continue
+        if not _fits(source, load.pred, loop.var, width, facts):
+            continue
+        part = Var(f"{loop.var.name}v")
+        at = {loop.var: part * width}
+        pred = None if load.pred is None else _uniform(load.pred, loop.var, width, facts)
+        valid = None if pred is None else select(substitute(pred, at), const(nbytes), ZERO)
+        to, place = Addr(store.dst.buffer, substitute(target, at)), Addr(load.src.buffer, substitute(source, at))
+        copy = CopyAsync(to, place, nbytes, valid, loc=store.loc)
+        return (For(part, ZERO, const(lanes // width), ONE, (copy,), "unroll", loc=loop.loc),)
+    return ()
+
+
+def _unchanged(form: Form) -> bool:
+    """What is stored is what was loaded, and zero where nothing was."""
+    load, value = form.loads[0], form.middle[0].value
+    if load.pred is not None and not (isinstance(load.fill, Const) and load.fill.value == 0):
+        return False
+    if isinstance(value, Select):  # the load happens where this holds
+        if not (isinstance(value.b, Const) and value.b.value == 0) or not _part(value.cond, load.pred):
+            return False
+        value = value.a
+    return isinstance(value, Load) and value.buffer is load.dst.buffer
+
+
+def _part(cond: Expr, pred: Expr | None) -> bool:
+    """`pred` holds only where `cond` does."""
+    if isinstance(pred, Binary) and pred.op == "land":
+        return same(cond, pred) or _part(cond, pred.a) or _part(cond, pred.b)
+    return pred is not None and same(cond, pred)
 
 
 def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:

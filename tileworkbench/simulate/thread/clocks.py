@@ -52,11 +52,11 @@ class Clocks:
         self._least.pop(warp, None)
 
     def fence(self, warp: int, threads: Array) -> None:
-        """Fence proxy_async: the threads' own generic writes so far become visible to the asynchronous proxy, and what
-        copies completed on barriers they have waited for."""
-        self.fenced[threads, threads] = self.now[warp]
-        columns = slice(self.first_barrier, None)
-        self.fenced[threads, columns] = np.maximum(self.fenced[threads, columns], self.order[threads, columns])
+        """Fence proxy_async: the threads' own generic writes so far become visible to the asynchronous proxy, and all
+        that they know to be over: a fence holds for what comes before it in causality order, whoever did it."""
+        known = self.order[threads]
+        known[np.arange(len(threads)), threads] = self.now[warp]
+        self.fenced[threads] = np.maximum(self.fenced[threads], known)
         self.now[warp] += 1
 
     def least(self, warp: int) -> Array:

@@ -1,0 +1,148 @@
+"""Rows gathered by threads with the kernel's own cp.async, handed to wgmma by a barrier that counts landed copies."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tileworkbench.codegen.emit import emit
+from tileworkbench.errors import TileError
+from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive, Fence, Sync
+from tileworkbench.ir.kernel import Kernel
+from tileworkbench.ir.node import rewrite
+from tileworkbench.runtime import disassemble
+from tileworkbench.simulate import thread
+from tileworkbench.target import Target
+
+from .harness import built, everywhere, instructions, integers, lowered
+
+ROWS, BN, D, TRIPS = 200, 64, 64, 4
+
+
+def gather(*, predicate: bool = False, waits: bool = True) -> Any:
+    """C = A · (selected rows of B)ᵀ, 64 rows a trip; rows out of range, or not wanted, count as zero."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, D), "float16"),
+        B: T.Tensor((ROWS, D), "float16"),
+        Index: T.Tensor((TRIPS * BN,), "int32"),
+        C: T.Tensor((64, TRIPS * BN), "float32"),
+    ):
+        with T.Kernel(1, threads=256):
+            tile = T.alloc_shared((64, D), "float16")
+            rows = T.alloc_shared((2, BN, D), "float16")
+            wanted = T.alloc_shared((2, BN), "bool")
+            acc = T.alloc_fragment((64, BN), "float32")
+            full = T.alloc_barrier([128] * 2)
+            free = T.alloc_barrier([128] * 2)
+            tx = T.get_thread_binding()
+            T.copy(A, tile)
+            if tx < 128:
+                for k in T.serial(TRIPS // 2):
+                    for stage in T.unroll(2):
+                        T.barrier_wait(full[stage], k & 1)
+                        T.clear(acc)
+                        T.gemm(tile, rows[stage, :, :], acc, transpose_B=True)
+                        for i, j in T.Parallel(64, BN):
+                            acc[i, j] = T.if_then_else(wanted[stage, j], acc[i, j], 0)
+                        T.copy(acc, C[0, (k * 2 + stage) * BN])
+                        T.barrier_arrive(free[stage])
+            else:
+                for k in T.serial(TRIPS // 2):
+                    for stage in T.unroll(2):
+                        T.barrier_wait(free[stage], (k & 1) ^ 1)
+                        for r in T.serial(4):
+                            row = r * 16 + (tx - 128) // 8
+                            at = Index[(k * 2 + stage) * BN + row]
+                            wanted[stage, row] = at >= 0
+                            if predicate:
+                                T.ptx_cp_async(
+                                    T.access_ptr(rows[stage, row, (tx - 128) % 8 * 8], "w", 8),
+                                    T.access_ptr(B[at, (tx - 128) % 8 * 8], "r", 8),
+                                    8,
+                                    wanted[stage, row],
+                                )
+                            elif wanted[stage, row]:
+                                T.ptx_cp_async(
+                                    T.access_ptr(rows[stage, row, (tx - 128) % 8 * 8], "w", 8),
+                                    T.access_ptr(B[at, (tx - 128) % 8 * 8], "r", 8),
+                                    8,
+                                )
+                        if waits:
+                            T.cp_async_barrier_noinc(full[stage])
+                        else:
+                            T.barrier_arrive(full[stage])
+
+    return kernel
+
+
+@cache
+def data() -> tuple[list[np.ndarray], np.ndarray]:
+    a, b = integers(1, (64, D), "float16", 4), integers(2, (ROWS, D), "float16", 4)
+    index = np.random.default_rng(3).integers(0, ROWS, TRIPS * BN).astype(np.int32)
+    late = np.arange(TRIPS * BN) >= 2 * BN  # both tiles have held numbers by then
+    index[late & (np.arange(TRIPS * BN) % 7 == 3)] = -1
+    chosen = np.where(index[:, None] >= 0, b[np.maximum(index, 0)], 0).astype(float)
+    return [a, b, index], a.astype(float) @ chosen.T
+
+
+@pytest.mark.parametrize("predicate", (False, True))
+def test_rows_come_past_the_registers(predicate: bool) -> None:
+    inputs, truth = data()
+    kernel = everywhere(gather(predicate=predicate), inputs, truth, ("sm_90a",))["sm_90a"]
+    copies = [c for c in instructions(kernel, CopyAsync) if c.dst.buffer.name == "rows"]
+    assert copies and {c.bytes for c in copies} == {16}
+    # A row's flag stays with eight threads of a warp, a gathered element with one thread: no warp waits for another.
+    who = [s.who for s in instructions(kernel, Sync)]
+    assert who.count("warp") == 2
+    producer = emit(kernel, Target.of("sm_90a")).text.split("// role groups_1")[1]
+    assert "bar.sync" not in producer and "tw_copy_async16" in producer
+
+
+def test_the_machine_code_has_them() -> None:
+    binary = built(lowered(gather(), "sm_90a"), "sm_90a")
+    if binary is None:
+        pytest.skip("NVRTC is not installed")
+    text = "\n".join(line.text for line in disassemble.sass(binary))
+    assert "LDGSTS" in text and "ARRIVES.LDGSTSBAR" in text and not binary.spills
+
+
+def test_without_the_barrier_they_are_complete_at_once() -> None:
+    inputs, truth = data()
+    kernel = everywhere(gather(waits=False), inputs, truth, ("sm_90a",))["sm_90a"]
+    assert not [c for c in instructions(kernel, CopyAsync) if c.dst.buffer.name == "rows"]
+
+
+def test_planted_faults_are_found() -> None:
+    """The reader's fence left out; the arrival before the copies; the warp's meeting left out."""
+    kernel = lowered(gather(predicate=True), "sm_90a")
+
+    def without(kind: type, **fields: Any) -> Kernel:
+        def drop(n: Any) -> Any:
+            same = isinstance(n, kind) and all(getattr(n, k) == v for k, v in fields.items())
+            return () if same else n
+
+        return kernel.with_(body=tuple(rewrite(s, drop) for s in kernel.body))
+
+    def fails(broken: Kernel) -> bool:
+        inputs, truth = data()
+        for schedule in ("eager", "latest", "random"):
+            out = np.zeros_like(truth, dtype=np.float32)
+            try:
+                thread.run(broken, [*inputs, out], schedule=schedule, target=Target.of("sm_90a"), outputs=[3])
+            except TileError:
+                return True
+            if not np.array_equal(out, truth):
+                return True
+        return False
+
+    assert not fails(kernel)
+    (shown,) = [f for f in instructions(kernel, Fence) if "filled by cp.async" in f.reason]
+    assert fails(without(Fence, reason=shown.reason))
+    assert fails(without(CopyAsyncArrive))
+    assert fails(without(Sync, who="warp"))
