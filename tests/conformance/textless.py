@@ -19,6 +19,8 @@ def copy(checkout: Path, folders: Iterable[str], place: Path) -> Path:
     for configuration in base.parent.glob("conftest.py"):
         (place / "testing").mkdir(exist_ok=True)
         shutil.copy(configuration, place / "testing")
+    if (checkout / "examples").is_dir() and not (place / "examples").exists():
+        (place / "examples").symlink_to(checkout / "examples")  # tests import from there
     for folder in folders:
         files = [base / folder] if (base / folder).is_file() else (base / folder).rglob("*.py")
         for file in files:

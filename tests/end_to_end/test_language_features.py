@@ -6,10 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tileworkbench as tw
 import tileworkbench.language as T
 from tests.end_to_end.harness import NVIDIA, built, everywhere, integers, lowered
 from tileworkbench.codegen.emit import emit
-from tileworkbench.errors import SimulationError, TargetError
+from tileworkbench.errors import LanguageError, SimulationError, TargetError
 from tileworkbench.ir.text import show
 from tileworkbench.pipeline import run_passes
 from tileworkbench.simulate import tile
@@ -482,3 +483,27 @@ def test_nan_in_the_largest_absolute_value(dim, propagate, clear):
     each = np.maximum if propagate else np.fmax
     want = each.reduce(np.abs(a), dim)
     everywhere(kernel, [a], want if clear else each(want, np.float16(12)))
+
+
+@pytest.mark.parametrize("threads", [None, 64])
+def test_a_launch_without_a_grid_is_one_block(threads):
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 8), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(threads=threads):
+            a = T.alloc_fragment((64, 8), "int32")
+            b = T.alloc_fragment((8,), "int32")
+            T.copy(A, a)
+            T.reduce_sum(a, b, dim=0)
+            T.copy(b, B)
+
+    a = integers(5, (64, 8), "int32")
+    everywhere(kernel, [a], a.sum(0, dtype=np.int32))
+
+
+def test_a_function_of_no_kernel_is_told_when_it_is_compiled():
+    @T.prim_func
+    def kernel(B: T.Tensor((8,), "int32")):
+        pass
+
+    with pytest.raises(LanguageError, match="has no `with"):
+        tw.compile(kernel, target="cpu")

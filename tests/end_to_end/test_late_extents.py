@@ -1,12 +1,14 @@
-"""T.Parallel whose extents are known only at run time."""
+"""T.Parallel, T.fill and T.copy whose extents are known only at run time."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import tileworkbench as tw
 import tileworkbench.language as T
 from tests.end_to_end.harness import everywhere, integers
+from tileworkbench.errors import TargetError
 
 
 @pytest.mark.parametrize("n", [0, 1, 13, 256, 600])
@@ -52,3 +54,70 @@ def test_each_block_its_own_rows_of_a_shared_tile():
     a, lengths = integers(3, (3, 64, 8)), np.array([0, 64, 21], np.int32)
     want = np.where(np.arange(64)[None, :, None] < lengths[:, None, None], 2 * a, 0)
     everywhere(kernel, [a, lengths], want)
+
+
+FIRST, LENGTHS = np.array([0, 100, 300, 500], np.int32), np.array([0, 50, 1, 300], np.int32)
+
+
+def inside(n):
+    """Which of `n` elements one of the four stretches holds."""
+    at = np.arange(n)[:, None]
+    return ((at >= FIRST) & (at < FIRST + LENGTHS)).any(1)
+
+
+def test_a_fill_of_a_stretch_of_each_block():
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def kernel(F: T.Tensor((4,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((n,), "int64")):
+        with T.Kernel(4, threads=128) as bx:
+            first = T.alloc_var("int32", F[bx])
+            last = T.alloc_var("int32")
+            last = first + L[bx]
+            T.fill(B[first:last], 7)
+
+    initial = integers(4, (700,), "int64")  # the last stretch ends behind it
+    everywhere(kernel, [FIRST, LENGTHS], np.where(inside(700), 7, initial), initial=[initial])
+
+
+def test_a_copy_of_a_stretch_of_each_block_converts():
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((800, 3), "float32"),
+        F: T.Tensor((4,), "int32"),
+        L: T.Tensor((4,), "int32"),
+        B: T.Tensor((800, 3), "float16"),
+    ):
+        with T.Kernel(4, threads=96) as bx:
+            T.copy(A[F[bx] : F[bx] + L[bx], :], B[F[bx] : F[bx] + L[bx], :])
+
+    a = integers(5, (800, 3))
+    everywhere(kernel, [a, FIRST, LENGTHS], np.where(inside(800)[:, None], a, 0).astype(np.float16))
+
+
+def test_a_stretch_into_shared_memory():
+    @T.prim_func
+    def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((4, 320), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            tile = T.alloc_shared((320,), "int32")
+            T.fill(tile, -1)
+            T.copy(A[bx : bx + L[bx]], tile[0 : L[bx]])
+            T.copy(tile, B[bx, :])
+
+    a, i = integers(6, (800,), "int32"), np.arange(320)
+    want = [np.where(i < L, a[bx + i], -1) for bx, L in enumerate(LENGTHS)]
+    everywhere(kernel, [a, LENGTHS], np.array(want))
+
+
+@pytest.mark.parametrize("how", ("tma", "cp_async"))
+def test_no_copy_engine_takes_such_an_extent(how):
+    @T.prim_func
+    def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((4, 320), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            tile = T.alloc_shared((320,), "int32")
+            T.copy(A[bx : bx + L[bx]], tile[0 : L[bx]], prefer_instruction=how)
+            T.copy(tile, B[bx, :])
+
+    with pytest.raises(TargetError, match=f"cannot use {how} here .*only at run time") as caught:
+        tw.compile(kernel, target="sm_90a")
+    assert caught.value.loc is not None

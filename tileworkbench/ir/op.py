@@ -117,6 +117,11 @@ class Op(Stmt):
         """The simpler statements that this op stands for; the op alone when there are none."""
         return (self,)
 
+    def element_loop(self) -> Op | None:
+        """The T.Parallel that this op is where its extents are known only at run time; None where they are known, or
+        where there is none."""
+        return None
+
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         """Ranked implementations on a role of `warps` warps; `facts` answers bounds and divisibility."""
         raise InternalError(f"{self.name} has no implementations")

@@ -11,7 +11,7 @@ from ..ir.expr import Buffer, Expr, Var
 from ..ir.kernel import Kernel
 from .builder import Builder
 from .extern import without_unread
-from .faults import fault, settle
+from .faults import fault, misnested, settle
 from .launch import Launch
 from .parameters import untyped
 from .private import with_private_fragments
@@ -36,10 +36,11 @@ def _finished(builder: Builder, header: Loc) -> tuple[Kernel, ...]:
     for missing in table.undeclared.values():
         raise untyped(missing)
     if not builder.launches:
-        raise fault(
+        raise misnested(
             f"`{builder.name}` has no `with T.Kernel(...)`",
             "a kernel's body stands in a T.Kernel block",
             "wrap the body in `with T.Kernel(...) as ...:`",
+            header,
         )
     check_finalised(builder.reduced)
     params = table.ordered(list(table.signature.parameters))

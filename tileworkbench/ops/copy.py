@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from dataclasses import replace as changed
 from typing import Any, ClassVar
@@ -16,8 +16,9 @@ from ..ir.stmt import Region, Stmt
 from ..target import Target
 from .context import Context
 from .copies import bulk, cp_async, matrix, tma, vector
-from .copies.pairs import as_parallel, walked
+from .copies.pairs import as_parallel, sized_late, walked
 from .hints import check_width, check_word
+from .parallel import Parallel
 from .private import SPACES as PRIVATE
 from .private import each_thread
 
@@ -45,6 +46,11 @@ class Copy(Op):
         """The kernel itself waits for this copy."""
         return self.hint("force") is not None
 
+    @property
+    def wanted(self) -> Any:
+        """The instruction that hints ask for, if any."""
+        return self.hint("force") or self.hint("prefer_instruction")
+
     def hint(self, key: str, default: Any = None) -> Any:
         return dict(self.hints).get(key, default)
 
@@ -67,13 +73,22 @@ class Copy(Op):
         bar = f", barrier={show(self.barrier)}" if self.barrier is not None else ""
         return f"T.copy({show.like(self.src, self.dst)}, {show.like(self.dst, self.src)}{hints}{bar})"
 
+    def element_loop(self) -> Parallel | None:
+        late = sized_late(self.dst) and self.wanted in (None, "sync")
+        return as_parallel(self) if late else None
+
     def canonical(self) -> tuple[Stmt, ...]:
+        loop = self.element_loop()
+        if loop is not None:
+            return loop.canonical()
         if self.src.buffer.space not in PRIVATE and self.dst.buffer.space not in PRIVATE:
             return (self,)
         p = as_parallel(self)
         return each_thread(p.vars, p.extents, p.body, self.loc)
 
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        if sized_late(self.dst):
+            raise self._refused((Refusal(str(self.wanted), "its extents are known only at run time"),))
         found: list[Impl | Refusal] = [tma.tma_impl(self, facts, target), cp_async.cp_async_impl(self, facts, target)]
         spaces = {self.src.buffer.space, self.dst.buffer.space}
         if (
@@ -84,22 +99,25 @@ class Copy(Op):
         found.append(vector.vector_impl(staged=staged))
         ranked = [i for i in found if isinstance(i, Impl)]
         refused = [r for r in found if isinstance(r, Refusal)]
-        wanted = self.hint("force") or self.hint("prefer_instruction")
+        wanted = self.wanted
         if wanted is not None:
             ranked = [i for i in ranked if i.name.startswith(WANTED.get(wanted, (wanted,)))]
         if not ranked:
-            names = WANTED.get(wanted, (wanted,))
-            told = [r for r in refused if r.name.startswith(names)] or refused
-            reasons = "; ".join(f"{r.name}: {r.reason}" for r in told)
-            raise TargetError(
-                f"{CALLED.get(self.hint('force'), 'T.copy')} cannot use {wanted} here ({reasons})",
-                rule="a hint is a constraint on the choice of instruction",
-                fix="drop the hint, or meet the condition",
-                loc=self.loc,
-            )
+            told = [r for r in refused if r.name.startswith(WANTED.get(wanted, (wanted,)))]
+            raise self._refused(told or refused)
         if self.manual:
             ranked = [changed(i, completion="manual") for i in ranked]
         return Choice(tuple(ranked), tuple(refused))
+
+    def _refused(self, told: Sequence[Refusal]) -> TargetError:
+        """The error for a hint that no implementation can meet, with their reasons."""
+        reasons = "; ".join(f"{r.name}: {r.reason}" for r in told)
+        return TargetError(
+            f"{CALLED.get(self.hint('force'), 'T.copy')} cannot use {self.wanted} here ({reasons})",
+            rule="a hint is a constraint on the choice of instruction",
+            fix="drop the hint, or meet the condition",
+            loc=self.loc,
+        )
 
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         return vector.infer_layouts(self, known, threads, free) if impl.name == "vector" else {}

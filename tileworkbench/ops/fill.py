@@ -12,7 +12,7 @@ from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Region, Stmt, Store
 from ..target import Target
 from .context import Context
-from .copies.pairs import at, extent, walked
+from .copies.pairs import at, extent, sized_late, walked
 from .parallel import Parallel
 from .private import SPACES as PRIVATE
 from .private import each_thread
@@ -49,9 +49,13 @@ class Fill(Op):
         store = Store(self.dst.buffer, at(self.dst, loop_vars), value, loc=self.loc)
         return Parallel(loop_vars, shape or (1,), (store,), loc=self.loc)
 
+    def element_loop(self) -> Parallel | None:
+        return self.as_parallel() if sized_late(self.dst) else None
+
     def canonical(self) -> tuple[Stmt, ...]:
-        if any(isinstance(extent(e), Expr) for e in self.dst.extents):
-            return self.as_parallel().canonical()
+        loop = self.element_loop()
+        if loop is not None:
+            return loop.canonical()
         if self.dst.buffer.space not in PRIVATE:
             return (self,)
         p = self.as_parallel()

@@ -28,6 +28,11 @@ def walked(region: Region) -> tuple[int, ...]:
     return tuple(d for d, e in enumerate(region.extents) if isinstance(extent(e), Expr) or extent(e) != 1)
 
 
+def sized_late(region: Region) -> bool:
+    """Whether an extent is known only at run time."""
+    return any(isinstance(extent(e), Expr) for e in region.extents)
+
+
 def is_whole(region: Region) -> bool:
     """True when the region covers all of its buffer."""
     return all(
@@ -74,7 +79,7 @@ def as_parallel(op: Copy) -> Parallel:
     """The copy as an element loop."""
     shape = tuple(extent(op.dst.extents[d]) for d in walked(op.dst))
     other = tuple(extent(op.src.extents[d]) for d in walked(op.src))
-    if shape != other:
+    if [e for e in shape if isinstance(e, int)] != [e for e in other if isinstance(e, int)] or len(shape) != len(other):
         raise ShapeError(
             f"T.copy from `{op.src.buffer.name}` {op.src.extents} to `{op.dst.buffer.name}` {op.dst.extents}",
             rule="extents that are not 1 must agree in order",

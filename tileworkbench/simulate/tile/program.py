@@ -130,6 +130,7 @@ class Program:
 
     def operation(self, s: Op, depth: int) -> Callable[[State], None]:
         """Runs a tile operation."""
+        s = s.element_loop() or s
         if isinstance(s, Parallel):
             _order_is_open(s)
             inner = depth + len(s.vars)
