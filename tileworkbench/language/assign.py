@@ -82,10 +82,8 @@ class Assignments(Operators):
         scope, frame = builder.scope, builder.frame
         before = scope.values.get(name, UNSET)
         scope.values[name] = value
-        if name in scope.homes and scope.homes[name] is not frame:
-            frame.bound.setdefault(name, before)
-        elif name not in scope.homes:
-            frame.bound.setdefault(name, UNSET)
+        if builder.own_frames and scope.homes.get(name) is not frame:
+            frame.bound.setdefault(name, before if name in scope.homes else UNSET)
         if name not in scope.homes or not _open(builder, scope.homes[name]):
             scope.homes[name] = frame
         scope.spoiled.pop(name, None)

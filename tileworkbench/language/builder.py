@@ -88,6 +88,11 @@ class Builder:
     def scope(self) -> Activation:
         return self.activations[-1]
 
+    @property
+    def own_frames(self) -> list[Frame]:
+        """The bodies that the running function opened itself: a macro's names are no affair of its caller's bodies."""
+        return self.frames[self.scope.depth :]
+
     def emit(self, statement: Stmt, gathers: bool = False) -> None:
         """Appends a statement to the innermost body; operations check their operands first. `gathers`: it is one of
         those that a reducer's updates became."""
@@ -181,7 +186,7 @@ class Builder:
             if before is not UNSET or frame.kind in ("then", "else"):
                 scope.spoiled[name] = f"a {word} decided at run time, at line {frame.loc.line if frame.loc else '?'}"
             # The frame around it sees a rebinding too.
-            if self.frames[-1] is not scope.homes.get(name):
+            if self.own_frames and self.frames[-1] is not scope.homes.get(name):
                 self.frames[-1].bound.setdefault(name, before)
 
     def within(self, *kinds: str) -> Frame | None:

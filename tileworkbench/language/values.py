@@ -68,7 +68,7 @@ class Values:
                 f"make it a variable: `{name} = T.alloc_var(dtype)` before the branch, then assign it",
                 self.loc(k),
             )
-        for frame in reversed(builder.frames):
+        for frame in reversed(builder.own_frames):
             if frame is scope.homes.get(name):
                 break
             if frame.kind in LOOPS:
