@@ -9,11 +9,10 @@ import numpy as np
 import tileworkbench as tw
 import tileworkbench.language as T
 from tests.gallery.entry import Data, Entry, Expected, normal
-from tests.gallery.online import LOG2E, absorb, begin, divide
+from tests.gallery.online import LOG2E, ROW, absorb, begin, divide, logarithm, take
 from tests.gallery.references import attend
 
 HALF, FLOAT = "float16", "float32"
-ROW = T.GemmWarpPolicy.FullRow
 
 
 @tw.jit(out_idx=[3], target="cpu", pass_configs={"tl.enable_fast_math": True})
@@ -23,6 +22,9 @@ def heads_first(
 ):  # fmt: skip
     """There may be more keys than queries: the queries are then the last rows."""
     scale, past = D**-0.5 * LOG2E, keys - S
+
+    def seen(row, key):
+        return row >= key if causal else key < keys
 
     @T.prim_func
     def heads_first(
@@ -43,18 +45,12 @@ def heads_first(
             result = T.alloc_shared((BM, D), HALF)
             T.copy(Q[b, h, bx * BM : (bx + 1) * BM, :], queries)
             begin(acc, total, top)
-            seen = T.min(T.ceildiv(keys, BN), T.ceildiv((bx + 1) * BM + past, BN)) if causal else T.ceildiv(keys, BN)
-            for n in T.Pipelined(seen, num_stages=stages):
-                T.copy(K[b, h, n * BN : (n + 1) * BN, :], key)
-                for i, j in T.Parallel(BM, BN):
-                    if causal:
-                        scores[i, j] = T.if_then_else(bx * BM + i + past >= n * BN + j, 0, -T.infinity(FLOAT))
-                    else:
-                        scores[i, j] = T.if_then_else(n * BN + j < keys, 0, -T.infinity(FLOAT))
-                T.gemm(queries, key, scores, transpose_B=True, policy=ROW)
-                absorb(scores, weights, acc, total, top, scale, False)
-                T.copy(V[b, h, n * BN : (n + 1) * BN, :], value)
-                T.gemm(weights, value, acc, policy=ROW)
+            last = T.min(T.ceildiv(keys, BN), T.ceildiv((bx + 1) * BM + past, BN)) if causal else T.ceildiv(keys, BN)
+            for n in T.Pipelined(last, num_stages=stages):
+                take(
+                    K[b, h, n * BN : (n + 1) * BN, :], V[b, h, n * BN : (n + 1) * BN, :], (queries, key, value),
+                    scores, weights, acc, total, top, scale, (bx * BM + past, n * BN), seen, False,
+                )  # fmt: skip
             divide(acc, total)
             T.copy(acc, result)
             T.copy(result, Out[b, h, bx * BM : (bx + 1) * BM, :])
@@ -101,8 +97,7 @@ def rows_first(
                 T.gemm(weights, value, acc, policy=ROW)
             divide(acc, total)
             T.copy(acc, Out[b, bx * BM : (bx + 1) * BM, h, :])
-            for i in T.Parallel(BM):
-                total[i] = T.log2(total[i]) + top[i] * scale
+            logarithm(total, top, scale)
             T.copy(total, Lse[b, h, bx * BM : (bx + 1) * BM])
 
     return rows_first

@@ -9,11 +9,10 @@ import numpy as np
 import tileworkbench.language as T
 from tests.gallery.attention import split_heads
 from tests.gallery.entry import Data, Entry, Expected, normal
-from tests.gallery.online import LOG2E, absorb, begin, divide
+from tests.gallery.online import LOG2E, ROW, absorb, begin, divide, logarithm, take
 from tests.gallery.references import attend
 
 FLOAT = "float32"
-ROW = T.GemmWarpPolicy.FullRow
 
 
 def with_sink(
@@ -21,6 +20,9 @@ def with_sink(
 ) -> Any:
     """Every head has a logit that takes weight and gives no value; `window`: how far back a row sees."""
     scale = D**-0.5 * LOG2E
+
+    def inside(row, key):
+        return (row >= key) & (row < key + window) if window else row >= key
 
     @T.prim_func
     def with_sink(
@@ -43,15 +45,11 @@ def with_sink(
             begin(acc, total, top)
             first = T.max(0, (bx * BM - window + 1) // BN) if window else 0
             for n in T.Pipelined(first, T.min(T.ceildiv(S, BN), T.ceildiv((bx + 1) * BM, BN)), num_stages=stages):
-                T.copy(K[b, h, n * BN : (n + 1) * BN, :], key)
-                for i, j in T.Parallel(BM, BN):
-                    row, column = bx * BM + i, n * BN + j
-                    seen = row >= column and row < column + window if window else row >= column
-                    scores[i, j] = T.if_then_else(seen, 0, -T.infinity(FLOAT))
-                T.gemm(queries, key, scores, transpose_B=True, policy=ROW)
-                absorb(scores, weights, acc, total, top, scale, window is not None)
-                T.copy(V[b, h, n * BN : (n + 1) * BN, :], value)
-                T.gemm(weights, value, acc, policy=ROW)
+                take(
+                    K[b, h, n * BN : (n + 1) * BN, :], V[b, h, n * BN : (n + 1) * BN, :], (queries, key, value),
+                    scores, weights, acc, total, top, scale,
+                    (bx * BM, n * BN), inside, window is not None,
+                )  # fmt: skip
             for i in T.Parallel(BM):
                 total[i] += T.exp2(Sinks[h] * LOG2E - top[i] * scale)
             divide(acc, total)
@@ -111,8 +109,7 @@ def two_views(B: int, H: int, S: int, D: int, group: int, BM: int = 64, stages: 
                 T.gemm(weights, value, acc, policy=ROW)
             divide(acc, total)
             T.copy(acc, Out[b, bx * BM : (bx + 1) * BM, h, :])
-            for i in T.Parallel(BM):
-                total[i] = T.log2(total[i]) + top[i] * scale
+            logarithm(total, top, scale)
             T.copy(total, Lse[b, h, bx * BM : (bx + 1) * BM])
 
     return two_views

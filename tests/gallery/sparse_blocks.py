@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,10 @@ import numpy as np
 import tileworkbench as tw
 import tileworkbench.language as T
 from tests.gallery.entry import Data, Entry, Expected, normal, numbers
-from tests.gallery.online import LOG2E, absorb, begin, divide
+from tests.gallery.online import LOG2E, begin, divide, take
 from tests.gallery.references import attend
 
 HALF, FLOAT = "float16", "float32"
-ROW = T.GemmWarpPolicy.FullRow
 
 
 @tw.jit(target="cpu")
@@ -68,13 +68,10 @@ def attention(B: int, H: int, S: int, D: int, BM: int = 64, BN: int = 64, stages
             begin(acc, total, top)
             for n in T.Pipelined(T.min(blocks, T.ceildiv((bx + 1) * BM, BN)), num_stages=stages):
                 if wanted[n] != 0:
-                    T.copy(K[b, h, n * BN : (n + 1) * BN, :], key)
-                    for i, j in T.Parallel(BM, BN):
-                        scores[i, j] = T.if_then_else(bx * BM + i >= n * BN + j, 0, -T.infinity(FLOAT))
-                    T.gemm(query, key, scores, transpose_B=True, policy=ROW)
-                    absorb(scores, weights, acc, total, top, scale, True)
-                    T.copy(V[b, h, n * BN : (n + 1) * BN, :], value)
-                    T.gemm(weights, value, acc, policy=ROW)
+                    take(
+                        K[b, h, n * BN : (n + 1) * BN, :], V[b, h, n * BN : (n + 1) * BN, :], (query, key, value),
+                        scores, weights, acc, total, top, scale, (bx * BM, n * BN), operator.ge, True,
+                    )  # fmt: skip
             divide(acc, total)
             T.copy(acc, result)
             T.copy(result, Out[b, h, bx * BM : (bx + 1) * BM, :])

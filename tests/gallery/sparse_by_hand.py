@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tileworkbench as tw
 import tileworkbench.language as T
-from tests.gallery.online import LOG2E
+from tests.gallery.online import LOG2E, divide, logarithm, weigh
 
 FLOAT, BRAIN, INT = "float32", "bfloat16", "int32"
 LOW = -5.0e4
@@ -25,6 +25,13 @@ def gather(KV, rows, valid, index, b, place, worker, stage, quarter, width):
             8,
             seen,
         )
+
+
+@T.macro
+def score(query, rows, stage, scores, D):
+    """Queries times the rows of one stage: their main columns, then the tail."""
+    T.wgmma_gemm(query[:, :D], rows[stage, :, :D], scores, transpose_B=True)
+    T.wgmma_gemm(query[:, D:], rows[stage, :, D:], scores, transpose_B=True)
 
 
 @tw.jit(target="cpu")
@@ -50,9 +57,7 @@ def one_maker(Q, KV, Index, H: int, D: int, tail: int, topk: int):
         right = T.alloc_fragment((BH, half), FLOAT)
         scores = T.alloc_fragment((BH, BN), FLOAT)
         top = T.alloc_fragment((BH,), FLOAT)
-        before = T.alloc_fragment((BH,), FLOAT)
         shrink = T.alloc_fragment((BH,), FLOAT)
-        part = T.alloc_fragment((BH,), FLOAT)
         total = T.alloc_fragment((BH,), FLOAT)
         loaded = T.alloc_barrier(arrive_count=384)
         full = T.alloc_barrier(arrive_count=[128] * 2)
@@ -74,21 +79,12 @@ def one_maker(Q, KV, Index, H: int, D: int, tail: int, topk: int):
                     T.barrier_wait(full[stage], turn & 1)
                     for i, j in T.Parallel(BH, BN):
                         scores[i, j] = T.if_then_else(valid[stage, j], 0, -T.infinity(FLOAT))
-                    T.wgmma_gemm(query[:, :D], rows[stage, :, :D], scores, transpose_B=True)
-                    T.wgmma_gemm(query[:, D:], rows[stage, :, D:], scores, transpose_B=True)
+                    score(query, rows, stage, scores, D)
                     T.wait_wgmma(0)
                     if turn != 0 or stage != 0:
                         T.barrier_arrive(used)
                         T.barrier_wait(used, (turn * 2 + stage + 1) & 1)
-                    T.copy(top, before)
-                    T.reduce_max(scores, top, dim=1, clear=False)
-                    for i in T.Parallel(BH):
-                        shrink[i] = T.exp2((before[i] - top[i]) * scale)
-                    for i, j in T.Parallel(BH, BN):
-                        scores[i, j] = T.exp2(scores[i, j] * scale - top[i] * scale)
-                    T.reduce_sum(scores, part, dim=1)
-                    for i in T.Parallel(BH):
-                        total[i] = total[i] * shrink[i] + part[i]
+                    weigh(scores, total, top, shrink, scale, False)
                     for i, j in T.Parallel(BH, half):
                         left[i, j] *= shrink[i]
                     T.copy(shrink, shrink_tile)
@@ -97,10 +93,8 @@ def one_maker(Q, KV, Index, H: int, D: int, tail: int, topk: int):
                     T.barrier_arrive(made)
                     T.gemm(weights, rows[stage, :, :half], left)
                     T.barrier_arrive(free[stage])
-            for i, j in T.Parallel(BH, half):
-                left[i, j] /= total[i]
-            for i in T.Parallel(BH):
-                total[i] = T.log2(total[i]) + top[i] * scale
+            divide(left, total)
+            logarithm(total, top, scale)
             T.copy(left, Out[b, s, head : head + BH, :half])
             T.copy(total, Lse[b, s, head : head + BH])
         elif thread < 256:
@@ -116,8 +110,7 @@ def one_maker(Q, KV, Index, H: int, D: int, tail: int, topk: int):
                     T.barrier_arrive(free[stage])
                     if stage != 1 or turn != turns - 1:
                         T.barrier_arrive(used)
-            for i, j in T.Parallel(BH, half):
-                right[i, j] /= total_tile[i]
+            divide(right, total_tile)
             T.copy(right, Out[b, s, head : head + BH, half:])
         else:
             T.set_max_nreg(80, 0)
@@ -162,8 +155,7 @@ def two_makers(Q, KV, Index, H: int, D: int, tail: int, topk: int):
         for turn in T.serial(turns):
             T.barrier_wait(full[me], turn & 1)
             T.fill(scores, 0)
-            T.wgmma_gemm(query[:, :D], rows[me, :, :D], scores, transpose_B=True)
-            T.wgmma_gemm(query[:, D:], rows[me, :, D:], scores, transpose_B=True)
+            score(query, rows, me, scores, D)
             T.copy(top, before)
             T.wait_wgmma(0)
             for i, j in T.Parallel(BH, BN):
@@ -200,13 +192,11 @@ def two_makers(Q, KV, Index, H: int, D: int, tail: int, topk: int):
         T.copy(totals[other, :], part)
         for i in T.Parallel(BH):
             total[i] += part[i]
-        for i, j in T.Parallel(BH, half):
-            acc[i, j] /= total[i]
+        divide(acc, total)
         T.copy(acc, query[:, me * half : me * half + half])
         T.copy(query[:, me * half : me * half + half], Out[b, s, head : head + BH, me * half : me * half + half])
         if me == 0:
-            for i in T.Parallel(BH):
-                total[i] = T.log2(total[i]) + top[i] * scale
+            logarithm(total, top, scale)
             T.copy(total, Lse[b, s, head : head + BH])
 
     with T.Kernel(S * parts, B, threads=384) as (bx, b):
