@@ -3,6 +3,7 @@ layout suits them, and the small kernels before and after."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,10 @@ import numpy as np
 import tileworkbench.language as T
 from tests.gallery.attention import split_heads
 from tests.gallery.entry import ROUNDING, Data, Entry, Expected, normal
-from tests.gallery.online import LOG2E
+from tests.gallery.gradients import push
 from tests.gallery.references import backward
 
 HALF, FLOAT = "float16", "float32"
-ROW = T.GemmWarpPolicy.FullRow
 
 
 def row_products(B: int, S: int, H: int, D: int, rows: int = 32, columns: int = 32) -> Any:
@@ -79,8 +79,6 @@ def gradients(
             g = T.alloc_shared((BN, D), HALF)
             lse = T.alloc_shared((BN,), FLOAT)
             delta = T.alloc_shared((BN,), FLOAT)
-            p = T.alloc_fragment((BM, BN), FLOAT)
-            ds = T.alloc_fragment((BM, BN), FLOAT)
             narrow_p = T.alloc_fragment((BM, BN), HALF)
             narrow_ds = T.alloc_fragment((BM, BN), HALF)
             ds_tile = T.alloc_shared((BM, BN), HALF)
@@ -95,27 +93,14 @@ def gradients(
             T.clear(dk)
             T.clear(dv)
             for n in T.Pipelined(by * BM // BN if causal else 0, T.ceildiv(S, BN), num_stages=stages):
-                T.copy(Q[b, n * BN : (n + 1) * BN, h, :], query)
-                T.clear(p)
-                T.gemm(key, query, p, transpose_B=True, policy=ROW)
-                T.copy(Lse[b, h, n * BN : (n + 1) * BN], lse)
-                for i, j in T.Parallel(BM, BN):
-                    p[i, j] = T.exp2(p[i, j] * (scale * LOG2E) - lse[j])
-                if causal:
-                    for i, j in T.Parallel(BM, BN):
-                        p[i, j] = T.if_then_else(by * BM + i <= n * BN + j, p[i, j], 0)
-                T.copy(G[b, n * BN : (n + 1) * BN, h, :], g)
-                T.clear(ds)
-                T.gemm(value, g, ds, transpose_B=True, policy=ROW)
-                T.copy(p, narrow_p)
-                T.gemm(narrow_p, g, dv, policy=ROW)
-                T.copy(Delta[b, h, n * BN : (n + 1) * BN], delta)
-                for i, j in T.Parallel(BM, BN):
-                    narrow_ds[i, j] = p[i, j] * (ds[i, j] - delta[j]) * scale
-                T.gemm(narrow_ds, query, dk, policy=ROW)
-                T.copy(narrow_ds, ds_tile)
-                T.clear(dq)
-                T.gemm(ds_tile, key, dq, transpose_A=True)
+                push(
+                    (
+                        Q[b, n * BN : (n + 1) * BN, h, :], G[b, n * BN : (n + 1) * BN, h, :],
+                        Lse[b, h, n * BN : (n + 1) * BN], Delta[b, h, n * BN : (n + 1) * BN],
+                    ),
+                    (key, value, query, g, lse, delta, ds_tile), (narrow_p, narrow_ds), (dk, dv, dq), scale,
+                    (by * BM, n * BN), operator.le if causal else None,
+                )  # fmt: skip
                 if adds == "elements":
                     for i, j in T.Parallel(BN, D):
                         T.atomic_add(dQ[b, n * BN + i, h, j], dq[i, j])

@@ -8,11 +8,11 @@ import numpy as np
 
 import tileworkbench.language as T
 from tests.gallery.entry import ROUNDING, Data, Entry, Expected, normal
+from tests.gallery.gradients import push
 from tests.gallery.online import LOG2E
 from tests.gallery.references import backward
 
 BRAIN, FLOAT = "bfloat16", "float32"
-ROW = T.GemmWarpPolicy.FullRow
 
 
 def tiled(tensor: Any) -> Any:
@@ -22,6 +22,9 @@ def tiled(tensor: Any) -> Any:
 
 def gradients(B: int, H: int, S: int, D: int, window: int | None, BM: int, BN: int, stages: int, threads: int) -> Any:
     scale = D**-0.5
+
+    def seen(key, query):
+        return (key <= query) & (key > query - window) if window else key <= query
 
     @T.prim_func
     def gradients(
@@ -44,8 +47,6 @@ def gradients(B: int, H: int, S: int, D: int, window: int | None, BM: int, BN: i
             delta = T.alloc_shared((BN,), FLOAT)
             ds_tile = T.alloc_shared((BM, BN), BRAIN)
             result = T.alloc_shared((BM, D), BRAIN)
-            p = T.alloc_fragment((BM, BN), FLOAT)
-            ds = T.alloc_fragment((BM, BN), FLOAT)
             narrow = T.alloc_fragment((BM, BN), BRAIN)
             dk = T.alloc_fragment((BM, D), FLOAT)
             dv = T.alloc_fragment((BM, D), FLOAT)
@@ -57,26 +58,14 @@ def gradients(B: int, H: int, S: int, D: int, window: int | None, BM: int, BN: i
             T.clear(dv)
             last = T.min(T.ceildiv((by + 1) * BM + window, BN), T.ceildiv(S, BN)) if window else T.ceildiv(S, BN)
             for n in T.Pipelined(by * BM // BN, last, num_stages=stages):
-                T.copy(Q[b, h, n * BN : (n + 1) * BN, :], query)
-                T.clear(p)
-                T.gemm(key, query, p, transpose_B=True, policy=ROW)
-                T.copy(Lse[b, h, n * BN : (n + 1) * BN], lse)
-                for i, j in T.Parallel(BM, BN):
-                    column, row = by * BM + i, n * BN + j
-                    seen = column <= row and column > row - window if window else column <= row
-                    p[i, j] = T.if_then_else(seen, T.exp2(p[i, j] * (scale * LOG2E) - lse[j]), 0)
-                T.copy(G[b, h, n * BN : (n + 1) * BN, :], g)
-                T.clear(ds)
-                T.gemm(value, g, ds, transpose_B=True, policy=ROW)
-                T.copy(p, narrow)
-                T.gemm(narrow, g, dv, policy=ROW)
-                T.copy(Delta[b, h, n * BN : (n + 1) * BN], delta)
-                for i, j in T.Parallel(BM, BN):
-                    narrow[i, j] = p[i, j] * (ds[i, j] - delta[j]) * scale
-                T.gemm(narrow, query, dk, policy=ROW)
-                T.copy(narrow, ds_tile)
-                T.clear(dq)
-                T.gemm(ds_tile, key, dq, transpose_A=True)
+                push(
+                    (
+                        Q[b, h, n * BN : (n + 1) * BN, :], G[b, h, n * BN : (n + 1) * BN, :],
+                        Lse[b, h, n * BN : (n + 1) * BN], Delta[b, h, n * BN : (n + 1) * BN],
+                    ),
+                    (key, value, query, g, lse, delta, ds_tile), (narrow, narrow), (dk, dv, dq), scale,
+                    (by * BM, n * BN), seen,
+                )  # fmt: skip
                 T.atomic_add(dQ[b, h, n * BN : (n + 1) * BN, :], dq)
             T.copy(dv, result)
             T.copy(result, dV[b, h, by * BM : (by + 1) * BM, :])
