@@ -48,7 +48,8 @@ def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tu
     nest = Nest.of(loop_vars, extents, body)
     digits = tuple(ctx.var("r") for _ in loop.reg_extents)
     outer = ctx.facts
-    ctx.flat.update(digits)
+    rolled = digits[:-1] if _draws(body) and all(u.buffer.space != "fragment" for u in nest.uses) else ()
+    ctx.flat.update(digits[len(rolled) :])
     for digit, extent in zip(digits, loop.reg_extents, strict=True):
         ctx.facts = ctx.facts.with_range(digit, 0, extent - 1)
     coords = [ctx.facts.simplify(as_expr(c)) for c in loop.coordinate(ctx.thread, digits)]
@@ -68,10 +69,15 @@ def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tu
     if not (isinstance(guard, Const) and guard.value):
         inside = (If(guard, inside),)
     for i, digit in reversed(list(enumerate(digits))):
-        kind = "vector" if i == len(digits) - 1 else "unroll"
+        kind = "vector" if i == len(digits) - 1 else "serial" if digit in rolled else "unroll"
         inside = (For(digit, ZERO, const(loop.reg_extents[i]), ONE, inside, kind),)
     ctx.facts = outer
     return inside
+
+
+def _draws(body: tuple[Stmt, ...]) -> bool:
+    """Whether random numbers are drawn: their steps are many statements, each after the one before."""
+    return any(isinstance(n, Store) and n.buffer.attr("sequential") for s in body for n in walk(s))
 
 
 def emit_body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
