@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 import tileworkbench.language as T
@@ -205,3 +207,80 @@ def attention(
             T.copy(acc, O[bz, bx * BM : (bx + 1) * BM, by, :])
 
     return attention
+
+
+def collatz(N: int = 64, threads: int = 64) -> Any:
+    """Steps to 1 from each of N numbers: a while loop whose trips differ from thread to thread."""
+
+    @T.prim_func
+    def collatz(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
+        with T.Kernel(N // threads, threads=threads) as bx:
+            tx = T.get_thread_binding(0)
+            n = T.alloc_var("int32", 0)
+            steps = T.alloc_var("int32", 0)
+            n = A[bx * threads + tx]
+            while n != 1:
+                if n % 2 == 0:
+                    n = n // 2
+                else:
+                    n = 3 * n + 1
+                steps = steps + 1
+            B[bx * threads + tx] = steps
+
+    return collatz
+
+
+def collatz_steps(n: int) -> int:
+    steps = 0
+    while n != 1:
+        n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
+    return steps
+
+
+def even_sums(M: int, N: int, threads: int = 64) -> Any:
+    """The sum of each row's even elements up to its first negative one: break and continue."""
+
+    @T.prim_func
+    def even_sums(A: T.Tensor((M, N), "int32"), B: T.Tensor((M,), "int32")):
+        with T.Kernel(M, threads=threads) as bx:
+            total = T.alloc_var("int32", 0)
+            for k in T.serial(N):
+                if A[bx, k] < 0:
+                    break
+                if A[bx, k] % 2 == 1:
+                    continue
+                total = total + A[bx, k]
+            B[bx] = total
+
+    return even_sums
+
+
+def even_sum(row: Iterable[int]) -> int:
+    return sum(int(x) for x in takewhile(lambda x: x >= 0, row) if x % 2 == 0)
+
+
+def ring_sum(M: int = 6, N: int = 32) -> Any:
+    """The sum of M rows: a warpgroup fills a ring of two stages, another sums it, with phases kept by hand."""
+
+    @T.prim_func
+    def ring_sum(A: T.Tensor((M, N), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(1, threads=256):
+            ring = T.alloc_shared((2, N), "float32")
+            total = T.alloc_fragment((N,), "float32")
+            full = T.alloc_barrier([128, 128])
+            empty = T.alloc_barrier([128, 128])
+            with T.ws(0):
+                for k in T.serial(M):
+                    T.mbarrier_wait_parity(empty[k % 2], (k // 2 + 1) % 2)
+                    T.copy(A[k, 0:N], ring[k % 2, 0:N])
+                    T.mbarrier_arrive(full[k % 2])
+            with T.ws(1):
+                T.clear(total)
+                for k in T.serial(M):
+                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
+                    for i in T.Parallel(N):
+                        total[i] += ring[k % 2, i]
+                    T.mbarrier_arrive(empty[k % 2])
+                T.copy(total, B)
+
+    return ring_sum

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
+from tests.kernels import ring_sum
 from tileworkbench.errors import LanguageError, TargetError
 
 from .harness import NVIDIA, everywhere, integers, lowered
@@ -45,29 +46,8 @@ def ws_gemm(M=128, N=128, K=160, BM=128, BN=128, BK=32, stages=2, branch=False, 
 
 
 def test_ring_sum() -> None:
-    @T.prim_func
-    def kernel(A: T.Tensor((6, 32), "float32"), B: T.Tensor((32,), "float32")):
-        with T.Kernel(1, threads=256):
-            ring = T.alloc_shared((2, 32), "float32")
-            total = T.alloc_fragment((32,), "float32")
-            full = T.alloc_barrier([128, 128])
-            empty = T.alloc_barrier([128, 128])
-            with T.ws(0):
-                for k in T.serial(6):
-                    T.mbarrier_wait_parity(empty[k % 2], (k // 2 + 1) % 2)
-                    T.copy(A[k, 0:32], ring[k % 2, 0:32])
-                    T.mbarrier_arrive(full[k % 2])
-            with T.ws(1):
-                T.clear(total)
-                for k in T.serial(6):
-                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
-                    for i in T.Parallel(32):
-                        total[i] += ring[k % 2, i]
-                    T.mbarrier_arrive(empty[k % 2])
-                T.copy(total, B)
-
     a = integers(8, (6, 32), "float32", 100)
-    everywhere(kernel, [a], a.sum(0), ("sm_90a",))
+    everywhere(ring_sum(), [a], a.sum(0), ("sm_90a",))
 
 
 def test_gemm_ws() -> None:

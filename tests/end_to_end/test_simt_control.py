@@ -5,61 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 import tileworkbench.language as T
+from tests.kernels import collatz, collatz_steps, even_sum, even_sums
 
 from .harness import everywhere, integers
 
 
 def test_collatz() -> None:
-    @T.prim_func
-    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
-        with T.Kernel(1, threads=64) as bx:
-            tx = T.get_thread_binding(0)
-            n = T.alloc_var("int32", 0)
-            steps = T.alloc_var("int32", 0)
-            n = A[bx * 64 + tx]
-            while n != 1:
-                if n % 2 == 0:
-                    n = n // 2
-                else:
-                    n = 3 * n + 1
-                steps = steps + 1
-            B[bx * 64 + tx] = steps
-
-    def reference(n):
-        steps = 0
-        while n != 1:
-            n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
-        return steps
-
     a = np.arange(1, 65, dtype=np.int32)
-    everywhere(kernel, [a], np.array([reference(int(n)) for n in a], np.int32))
+    everywhere(collatz(), [a], np.array([collatz_steps(int(n)) for n in a], np.int32))
 
 
 def test_breaks() -> None:
-    @T.prim_func
-    def kernel(A: T.Tensor((4, 10), "int32"), B: T.Tensor((4,), "int32")):
-        with T.Kernel(4, threads=64) as bx:
-            total = T.alloc_var("int32", 0)
-            for k in T.serial(10):
-                if A[bx, k] < 0:
-                    break
-                if A[bx, k] % 2 == 1:
-                    continue
-                total = total + A[bx, k]
-            B[bx] = total
-
-    a = integers(6, (4, 10), "int32", 20) + 12
-    want = []
-    for row in a:
-        total = 0
-        for x in row:
-            if x < 0:
-                break
-            if x % 2 == 1:
-                continue
-            total += x
-        want.append(total)
-    everywhere(kernel, [a.astype(np.int32)], np.array(want, np.int32))
+    a = (integers(6, (4, 10), "int32", 20) + 12).astype(np.int32)
+    everywhere(even_sums(4, 10), [a], np.array([even_sum(row) for row in a], np.int32))
 
 
 def test_parallel_in_if() -> None:

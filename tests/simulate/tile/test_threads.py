@@ -3,6 +3,7 @@
 import numpy as np
 
 import tileworkbench.language as T
+from tests.kernels import collatz, collatz_steps, even_sum, even_sums, ring_sum
 from tileworkbench.simulate.tile import run
 
 from .calls import integers, returned
@@ -76,58 +77,13 @@ def test_block_sum_by_shuffles_and_shared_memory():
 
 
 def test_while_loop_with_a_trip_count_per_thread():
-    """Collatz steps."""
-
-    @T.prim_func
-    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
-        with T.Kernel(2, threads=32) as bx:
-            tx = T.get_thread_binding(0)
-            n = T.alloc_var("int32", 0)
-            steps = T.alloc_var("int32", 0)
-            n = A[bx * 32 + tx]
-            while n != 1:
-                if n % 2 == 0:
-                    n = n // 2
-                else:
-                    n = 3 * n + 1
-                steps = steps + 1
-            B[bx * 32 + tx] = steps
-
-    def reference(n):
-        steps = 0
-        while n != 1:
-            n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
-        return steps
-
     a = np.arange(1, 65, dtype=np.int32)
-    assert returned(kernel, (64,), "int32", a).tolist() == [reference(int(n)) for n in a]
+    assert returned(collatz(64, 32), (64,), "int32", a).tolist() == [collatz_steps(int(n)) for n in a]
 
 
 def test_break_and_continue():
-    @T.prim_func
-    def kernel(A: T.Tensor((4, 10), "int32"), B: T.Tensor((4,), "int32")):
-        with T.Kernel(4, threads=32) as bx:
-            total = T.alloc_var("int32", 0)
-            for k in T.serial(10):
-                if A[bx, k] < 0:
-                    break
-                if A[bx, k] % 2 == 1:
-                    continue
-                total = total + A[bx, k]
-            B[bx] = total
-
     a = integers(6, (4, 10), "int32", 20) + 12
-    want = []
-    for row in a:
-        total = 0
-        for x in row:
-            if x < 0:
-                break
-            if x % 2 == 1:
-                continue
-            total += x
-        want.append(total)
-    assert returned(kernel, (4,), "int32", a).tolist() == want
+    assert returned(even_sums(4, 10, 32), (4,), "int32", a).tolist() == [even_sum(row) for row in a]
 
 
 def test_views_share_storage():
@@ -149,31 +105,8 @@ def test_views_share_storage():
 
 
 def test_warpgroups_with_their_own_barriers():
-    """A producer group fills a ring of two stages that a consumer group sums, with phases kept by hand."""
-
-    @T.prim_func
-    def kernel(A: T.Tensor((6, 32), "float32"), B: T.Tensor((32,), "float32")):
-        with T.Kernel(1, threads=256):
-            ring = T.alloc_shared((2, 32), "float32")
-            total = T.alloc_fragment((32,), "float32")
-            full = T.alloc_barrier([128, 128])
-            empty = T.alloc_barrier([128, 128])
-            with T.ws(0):
-                for k in T.serial(6):
-                    T.mbarrier_wait_parity(empty[k % 2], (k // 2 + 1) % 2)
-                    T.copy(A[k, 0:32], ring[k % 2, 0:32])
-                    T.mbarrier_arrive(full[k % 2])
-            with T.ws(1):
-                T.clear(total)
-                for k in T.serial(6):
-                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
-                    for i in T.Parallel(32):
-                        total[i] += ring[k % 2, i]
-                    T.mbarrier_arrive(empty[k % 2])
-                T.copy(total, B)
-
     a = integers(8, (6, 32), "float32", 100)
-    assert np.array_equal(returned(kernel, (32,), "float32", a), a.sum(axis=0))
+    assert np.array_equal(returned(ring_sum(), (32,), "float32", a), a.sum(axis=0))
 
 
 def test_tile_operations_under_a_branch_of_some_threads():
