@@ -251,7 +251,7 @@ def _sync(e: Call, ctx: Context) -> tuple[Stmt, ...]:
     if e.args:
         return (_named(e, ctx, "both"),)
     _together(e, ctx, "role")
-    return (Sync("block", reason="the kernel asks for it", loc=e.loc),)
+    return (Sync("role" if ctx.apart else "block", reason="the kernel asks for it", loc=e.loc),)
 
 
 def _named(e: Call, ctx: Context, mode: str) -> Stmt:

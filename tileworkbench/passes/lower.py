@@ -48,12 +48,12 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     maps: dict[Any, Any] = {}
     names: dict[str, int] = {}
     for role in roles:
+        threads = min(role.warps * target.arch.warp_size, kernel.launch_threads)
         ctx = Context(
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
             storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
-            wide=wide_tensors(kernel), block_threads=kernel.launch_threads,
-            outside=kernel.attrs.get("safe_values", {}),
-            present=min(role.warps * target.arch.warp_size, kernel.launch_threads),
+            wide=wide_tensors(kernel), block_threads=threads, apart=len(roles) > 1,
+            outside=kernel.attrs.get("safe_values", {}), present=threads,
         )  # fmt: skip
         body.append(_Lowering(ctx, role, barriers).role())
         created += ctx.created
