@@ -7,7 +7,9 @@ import pytest
 
 import tileworkbench.ir.instr as I
 import tileworkbench.language as T
+from tileworkbench.codegen.emit import emit
 from tileworkbench.errors import LanguageError, TargetError
+from tileworkbench.target import Target
 
 from .harness import everywhere, instructions, integers, lowered
 
@@ -235,3 +237,59 @@ def test_packed_with_the_old_values(lanes: int) -> None:
 
     v, d = np.arange(1, lanes + 1, dtype=np.float16), np.full(lanes, 7, np.float16)
     everywhere(kernel, [v], [d + 2 * v, d + v], initial=[d, np.zeros(lanes, np.float16)])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wide"), [("float32", {"sm_80": 1, "sm_90a": 2}), ("float16", {"sm_80": 2, "sm_90a": 2})]
+)
+def test_neighbours_are_added_together(dtype: str, wide: dict[str, int]) -> None:
+    """A lane's two neighbours of a product go to memory in one access where the target has that."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((70, 64), dtype)):
+        with T.Kernel(2, threads=128) as bk:
+            A_s = T.alloc_shared((64, 16), "float16")
+            B_s = T.alloc_shared((16, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), "float32")
+            T.copy(A[0, bk * 16], A_s)
+            T.copy(B[bk * 16, 0], B_s)
+            T.gemm(A_s, B_s, C_l, clear_accum=True)
+            for i, j in T.Parallel(64, 64):
+                T.atomic_add(C[i + 8, j], C_l[i, j])  # the last two rows are not there
+
+    a, b = integers(1, (64, 32), "float16", 4), integers(2, (32, 64), "float16", 4)
+    truth = np.zeros((70, 64))
+    truth[8:] = (a.astype(float) @ b.astype(float))[:62]
+    made = everywhere(kernel, [a, b], truth, tuple(wide), initial=[np.zeros((70, 64), dtype)])
+    for target, count in wide.items():
+        assert {s.value.count for s in instructions(made[target], I.AtomicMem)} == {count}
+
+
+def test_a_row_of_shared_memory_is_added_in_fours() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 512), "float32"), C: T.Tensor((512,), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            row = T.alloc_shared((512,), "float32")
+            T.copy(A[bx, 0], row)
+            T.atomic_add(C, row)
+
+    a = integers(1, (4, 512))
+    made = everywhere(kernel, [a], a.sum(0), ("sm_90a",), initial=[np.zeros(512, np.float32)])["sm_90a"]
+    assert [s.value.count for s in instructions(made, I.AtomicMem)] == [4]
+    assert "red.relaxed.gpu.global.add.v4.f32" in emit(made, Target.of("sm_90a")).text
+
+
+def test_what_is_read_back_stays_single() -> None:
+    """Old values, orders and maxima have no wide form."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((512,), "float32"), C: T.Tensor((512,), "float32")):
+        with T.Kernel(1, threads=128):
+            for i in T.Parallel(512):
+                T.atomic_add(C[i], A[i], memory_order="acq_rel")
+            for i in T.Parallel(512):
+                T.atomic_max(C[i], A[i] * 3)
+
+    a = integers(1, (512,))
+    made = everywhere(kernel, [a], np.maximum(2 * a, 3 * a), ("sm_90a",), initial=[a])["sm_90a"]
+    assert {s.value.count for s in instructions(made, I.AtomicMem)} == {1}

@@ -221,7 +221,8 @@ def _once(s: Store, scope: Scope) -> Expr:
 def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     ctx, buffer = scope.ctx, s.buffer
     coords = coordinates(s.indices, scope)
-    staged = ctx.registers(f"{buffer.name}_a", 1, buffer.dtype)
+    staged = ctx.registers(f"{buffer.name}_a", scope.lanes, buffer.dtype)
+    at: Value = scope.lane if scope.lane is not None else 0
     value = cast(expression(s.value, scope), buffer.dtype)
     pred = logical("land", scope.side, ctx.inside(buffer, coords) if buffer.space == "global" else TRUE)
     known = isinstance(pred, Const) and pred.value
@@ -232,9 +233,9 @@ def _atomic(s: Any, scope: Scope) -> tuple[Stmt, ...]:
     if s.kind in ("load", "store") and s.order == "seq_cst":
         order = s.order
     return (
-        Store(staged, (ZERO,), value, loc=s.loc),
+        Store(staged, (as_expr(at),), value, loc=s.loc),
         AtomicMem(
-            s.kind, ctx.address(buffer, coords), run(staged), old, None if known else pred, order, where, loc=s.loc
+            s.kind, ctx.address(buffer, coords), run(staged, at), old, None if known else pred, order, where, loc=s.loc
         ),
     )
 

@@ -10,11 +10,23 @@ from dataclasses import dataclass, field
 
 from ..ir.arith import Facts, coefficient
 from ..ir.expr import Buffer, Expr, Load, Var, same
-from ..ir.instr import LoadMem, StoreMem
+from ..ir.instr import AtomicMem, LoadMem, Reg, StoreMem
 from ..ir.node import walk
 from ..ir.stmt import Stmt, Store
 
-Access = LoadMem | StoreMem
+Access = LoadMem | StoreMem | AtomicMem
+
+
+def may_be_wide(s: Stmt) -> bool:
+    """An access that lanes may make together; an atomic only where it orders nothing and gives nothing back."""
+    if isinstance(s, AtomicMem):
+        return s.op == "add" and s.old is None and s.order == "relaxed"
+    return isinstance(s, (LoadMem, StoreMem))
+
+
+def registers(s: Access) -> Reg:
+    """Where an access takes its values from or puts them."""
+    return s.dst if isinstance(s, LoadMem) else s.value if isinstance(s, AtomicMem) else s.src
 
 
 @dataclass
@@ -23,7 +35,7 @@ class Form:
 
     loads: list[LoadMem] = field(default_factory=list)
     middle: list[Store] = field(default_factory=list)
-    stores: list[StoreMem] = field(default_factory=list)
+    stores: list[StoreMem | AtomicMem] = field(default_factory=list)
 
 
 def forms(body: tuple[Stmt, ...], lane: Var, facts: Facts, *, ordered: bool) -> tuple[Form, ...] | None:
@@ -37,7 +49,7 @@ def forms(body: tuple[Stmt, ...], lane: Var, facts: Facts, *, ordered: bool) -> 
             made.append(Form())
         if isinstance(s, LoadMem):
             made[-1].loads.append(s)
-        elif isinstance(s, StoreMem):
+        elif isinstance(s, (StoreMem, AtomicMem)):
             made[-1].stores.append(s)
         elif isinstance(s, Store):
             made[-1].middle.append(s)
@@ -55,7 +67,7 @@ def _needs_new(s: Stmt, form: Form) -> bool:
         used = {n.buffer for m in form.middle for n in walk(m.value) if isinstance(n, Load)}
         return stored or bool(written & set(_asked(s))) or s.dst.buffer in written | used
     if isinstance(s, Store):
-        return any(s.buffer in (*_asked(t), t.src.buffer) for t in form.stores)
+        return any(s.buffer in (*_asked(t), registers(t).buffer) for t in form.stores)
     return False
 
 
@@ -81,7 +93,7 @@ def _apart(body: tuple[Stmt, ...], lane: Var, facts: Facts) -> bool:
     for s in body:
         if isinstance(s, LoadMem):
             places.setdefault(s.src.buffer, []).append(facts.simplify(s.src.offset))
-        elif isinstance(s, StoreMem):
+        elif isinstance(s, (StoreMem, AtomicMem)):
             places.setdefault(s.dst.buffer, []).append(facts.simplify(s.dst.offset))
             stored.add(s.dst.buffer)
     return all(_one_place(places[buffer], lane) for buffer in stored)

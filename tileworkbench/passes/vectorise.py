@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..ir.arith import Facts, coefficient, mentions, substitute
 from ..ir.expr import Binary, Compare, Const, Expr, Load, Select, Var, compare, const, logical, same, select
-from ..ir.instr import Addr, CopyAsync, LoadMem, Reg, StoreMem
+from ..ir.instr import Addr, AtomicMem, CopyAsync, LoadMem, Reg, StoreMem
 from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace
 from ..ir.planned import Role
@@ -16,7 +16,7 @@ from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
 from .facts import after_let, inside_loop, kernel_facts
 from .in_flight import MARK
-from .lanes import Form, forms
+from .lanes import Access, Form, forms, may_be_wide, registers
 
 MAX_BYTES = 16
 COPY_BYTES = (16, 8, 4)  # of a cp.async
@@ -28,55 +28,56 @@ def vectorise(kernel: Kernel, target: Target) -> Kernel:
     for s in kernel.body:
         warps = s.warps if isinstance(s, Role) else 0
         facts = kernel_facts(kernel, target, warps=warps)
-        made = _statement(s, facts)
+        made = _statement(s, facts, target)
         body += made
     return kernel.with_(body=tuple(body))
 
 
-def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], facts: Facts, target: Target) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
-        out += _statement(s, facts)
+        out += _statement(s, facts, target)
         if isinstance(s, Let):
             facts = after_let(facts, s)
     return tuple(out)
 
 
-def _statement(s: Stmt, facts: Facts) -> tuple[Stmt, ...]:
+def _statement(s: Stmt, facts: Facts, target: Target) -> tuple[Stmt, ...]:
     if isinstance(s, For) and s.kind == "vector":
-        return _vector(s, facts)
+        return _vector(s, facts, target)
     if isinstance(s, For):
-        return (replace(s, body=_body(s.body, inside_loop(facts, s))),)
+        return (replace(s, body=_body(s.body, inside_loop(facts, s), target)),)
     if isinstance(s, If):
-        return (replace(s, then=_body(s.then, facts.assuming(s.cond)), orelse=_body(s.orelse, facts)),)
-    return (map_children(s, lambda c: _statement(c, facts) if isinstance(c, Stmt) else c),)
+        then, orelse = _body(s.then, facts.assuming(s.cond), target), _body(s.orelse, facts, target)
+        return (replace(s, then=then, orelse=orelse),)
+    return (map_children(s, lambda c: _statement(c, facts, target) if isinstance(c, Stmt) else c),)
 
 
-def _vector(loop: For, facts: Facts) -> tuple[Stmt, ...]:
+def _vector(loop: For, facts: Facts, target: Target) -> tuple[Stmt, ...]:
     lanes = int(loop.stop.value)  # type: ignore[attr-defined]
     body, guard = loop.body, None
     if len(body) == 1 and isinstance(body[0], If) and not body[0].orelse:
         guard = _uniform(body[0].cond, loop.var, lanes, facts)
         if guard is None:
-            return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+            return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
         body = body[0].then
-    straight = all(isinstance(s, (LoadMem, StoreMem, Store)) for s in body)
-    if not straight or lanes == 1 or not any(isinstance(s, (LoadMem, StoreMem)) for s in body):
-        return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+    straight = all(may_be_wide(s) or isinstance(s, Store) for s in body)
+    if not straight or lanes == 1 or not any(may_be_wide(s) for s in body):
+        return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
     found = forms(body, loop.var, inside_loop(facts, loop), ordered=bool(loop.attr("ordered")))
     if found is None:
-        return (replace(loop, kind="unroll", body=_body(loop.body, facts)),)
+        return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
     inner = facts if guard is None else facts.assuming(guard)
-    made = tuple(s for form in found for s in _wide(form, loop, lanes, inner))
+    made = tuple(s for form in found for s in _wide(form, loop, lanes, inner, target))
     return made if guard is None else (If(substitute(guard, {loop.var: ZERO}), made, loc=loop.loc),)
 
 
-def _wide(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+def _wide(form: Form, loop: For, lanes: int, facts: Facts, target: Target) -> tuple[Stmt, ...]:
     copies = _copies(form, loop, lanes, inside_loop(facts, loop)) if loop.attr(MARK) else ()
     if copies:
         return copies
-    loads = [s for access in form.loads for s in _access(access, loop, lanes, facts)]
-    stores = [s for access in form.stores for s in _access(access, loop, lanes, facts)]
+    loads = [s for access in form.loads for s in _access(access, loop, lanes, facts, target)]
+    stores = [s for access in form.stores for s in _access(access, loop, lanes, facts, target)]
     compute = (replace(loop, kind="unroll", body=tuple(form.middle)),) if form.middle else ()
     return (*loads, *compute, *stores)
 
@@ -86,7 +87,9 @@ def _copies(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]
     if not (len(form.loads) == len(form.middle) == len(form.stores) == 1):
         return ()
     load, store = form.loads[0], form.stores[0]
-    if store.pred is not None or load.dst.buffer.dtype is not store.src.buffer.dtype or not _unchanged(form):
+    if not isinstance(store, StoreMem) or store.pred is not None or not _unchanged(form):
+        return ()
+    if load.dst.buffer.dtype is not store.src.buffer.dtype:
         return ()
     source, target = facts.simplify(load.src.offset), facts.simplify(store.dst.offset)
     for nbytes in COPY_BYTES:
@@ -124,12 +127,25 @@ def _part(cond: Expr, pred: Expr | None) -> bool:
     return pred is not None and same(cond, pred)
 
 
-def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]:
+def _most(s: Access, target: Target) -> int:
+    """The elements that one access may have at most."""
+    dtype = s.src.buffer.dtype if isinstance(s, LoadMem) else s.dst.buffer.dtype
+    if not isinstance(s, AtomicMem):
+        return MAX_BYTES // dtype.bytes
+    if target.dialect != "cuda":
+        return 1
+    if dtype.name == "float32":
+        return 4 if target.has("atomic_vec") and s.dst.buffer.space == "global" else 1
+    pairs = dtype.name == "float16" or (dtype.name == "bfloat16" and target.has("atomic_bf16"))
+    return 2 if pairs else 1
+
+
+def _access(s: Access, loop: For, lanes: int, facts: Facts, target: Target) -> tuple[Stmt, ...]:
     """One access per `width` lanes, the widest that is possible."""
-    memory, register = (s.src, s.dst) if isinstance(s, LoadMem) else (s.dst, s.src)
+    memory, register = s.src if isinstance(s, LoadMem) else s.dst, registers(s)
     facts = inside_loop(facts, loop)
     offset = facts.simplify(memory.offset)
-    width = min(lanes, MAX_BYTES // memory.buffer.dtype.bytes)
+    width = min(lanes, _most(s, target))
     width = 1 << (width.bit_length() - 1) if width else 1
     while width > 1 and (lanes % width or not _fits(offset, s.pred, loop.var, width, facts)):
         width //= 2
@@ -138,17 +154,19 @@ def _access(s: LoadMem | StoreMem, loop: For, lanes: int, facts: Facts) -> tuple
     part = Var(f"{loop.var.name}v") if width < lanes else None
     start: Expr = part * width if part is not None else ZERO
     at = {loop.var: start}
-    registers = Reg(register.buffer, substitute(register.start, at), width)
+    run = Reg(register.buffer, substitute(register.start, at), width)
     place = Addr(memory.buffer, substitute(offset, at))
     pred = s.pred
     if pred is not None and width > 1:
         pred = _uniform(pred, loop.var, width, facts)
     pred = substitute(pred, at) if pred is not None else None
-    made = (
-        replace(s, dst=registers, src=place, pred=pred)
-        if isinstance(s, LoadMem)
-        else replace(s, dst=place, src=registers, pred=pred)
-    )
+    made: Stmt
+    if isinstance(s, LoadMem):
+        made = replace(s, dst=run, src=place, pred=pred)
+    elif isinstance(s, AtomicMem):
+        made = replace(s, dst=place, value=run, pred=pred)
+    else:
+        made = replace(s, dst=place, src=run, pred=pred)
     if part is None:
         return (made,)
     return (For(part, ZERO, const(lanes // width), ONE, (made,), "unroll", loc=loop.loc),)
