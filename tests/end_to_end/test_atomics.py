@@ -181,6 +181,34 @@ def test_by_engine() -> None:
     assert error.value.loc is not None
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64", "uint64"])
+def test_wide_elements_added_by_the_copy_engine(dtype: str) -> None:
+    @T.prim_func
+    def line(A: T.Tensor((4, 128), dtype), B: T.Tensor((128,), dtype)):
+        with T.Kernel(4, threads=128) as bx:
+            S = T.alloc_shared((128,), dtype)
+            T.copy(A[bx, 0:128], S)
+            T.atomic_add(B, S, use_tma=True)
+
+    a, b = np.abs(integers(1, (4, 128), dtype)), np.abs(integers(2, (128,), dtype))
+    k = everywhere(line, [a], b + a.sum(0), ("sm_90a",), initial=[b])["sm_90a"]
+    assert [s.reduce for s in instructions(k, I.BulkStore)] == ["add"]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int64", "float64"])
+def test_tiles_that_the_copy_engine_cannot_add_are_refused(dtype: str) -> None:
+    @T.prim_func
+    def tile(B: T.Tensor((16, 16), dtype)):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((16, 16), dtype)
+            T.fill(S, 1)
+            T.atomic_add(B, S, use_tma=True)
+
+    with pytest.raises(TargetError, match=f"TMA atomic add does not support dtype {dtype}.*supported scalar") as error:
+        lowered(tile, "sm_90a")
+    assert error.value.loc is not None
+
+
 @pytest.mark.parametrize("order", ["relaxed", "acquire", "seq_cst"])
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "float16"])
 def test_loads_and_stores(dtype: str, order: str) -> None:

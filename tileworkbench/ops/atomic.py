@@ -23,6 +23,11 @@ from .parallel import Parallel
 from .private import SPACES as PRIVATE
 from .private import each_thread
 
+# What a reducing store combines, in the PTX manual's tables of cp.reduce.async.bulk and its tensor form.
+_ORDERED = ("float16", "bfloat16", "int32", "uint32", "int64", "uint64")
+_COMBINED = {"add": ("float16", "bfloat16", "float32", "int32", "uint32", "uint64"), "max": _ORDERED, "min": _ORDERED}
+_BULK_SUMS = ("int64", "float64")
+
 
 @node
 class AtomicTile(Op):
@@ -70,14 +75,17 @@ class AtomicTile(Op):
 
     def _engine(self, facts: Facts, target: Target) -> Choice:
         """A store of the copy engine that combines."""
-        dtype = self.dst.buffer.dtype
-        combines = self.kind == "add" or dtype.is_int or dtype.name in ("float16", "bfloat16")
-        reasons = [] if combines else [f"it has no {self.kind} of {dtype}"]
+        reasons = []
+        if not (target.has("tma") or target.has("bulk_copy")):
+            reasons.append(f"TMA atomic {self.kind} requires a CUDA target with TMA support (SM90+), not {target.name}")
         if not isinstance(self.value, Region):
             reasons.append("the value is a scalar")
         if not reasons:
             copy = self._copy()
-            found = [bulk.bulk_impl(copy, facts, target), tma.tma_impl(copy, facts, target)]
+            found = [
+                self._uncombined("bulk") or bulk.bulk_impl(copy, facts, target),
+                self._uncombined("tma") or tma.tma_impl(copy, facts, target),
+            ]
             if fitting := tuple(i for i in found if isinstance(i, Impl)):
                 return Choice(fitting)
             reasons = [f"{r.name}: {r.reason}" for r in found if isinstance(r, Refusal)]
@@ -87,6 +95,15 @@ class AtomicTile(Op):
             fix="leave use_tma out, or copy the value to a shared tile",
             loc=self.loc,
         )
+
+    def _uncombined(self, engine: str) -> Refusal | None:
+        """The reason why a store of this engine cannot combine elements of the tile's type, if there is one."""
+        types = _COMBINED[self.kind] + (_BULK_SUMS if (engine, self.kind) == ("bulk", "add") else ())
+        dtype = self.dst.buffer.dtype
+        if dtype.name in types:
+            return None
+        supported = f"supported scalar dtypes are {', '.join(types)}"
+        return Refusal(engine, f"TMA atomic {self.kind} does not support dtype {dtype}; {supported}")
 
     def _copy(self) -> Copy:
         return Copy(self.value, self.dst, loc=self.loc)  # type: ignore[arg-type]
