@@ -14,6 +14,7 @@ from .places import SNIPPET_COLUMNS, Loc, caret, cells, users_place
 
 __all__ = [
     "ArgumentError",
+    "AssumptionError",
     "BuildError",
     "InternalError",
     "LanguageError",
@@ -170,6 +171,16 @@ class ArgumentError(LaunchError, TypeError):
     A TypeError too, as for any Python function."""
 
     code = "argument"
+
+
+class AssumptionError(LaunchError, RuntimeError):
+    """Arguments of which what the kernel's text says of every call (T.assume, assert) does not hold."""
+
+    code = "assumption"
+
+    def __init__(self, text: str, loc: Loc | None = None) -> None:
+        rule, fix = "the kernel says it of every call", "call it with such arguments, or take that out of the kernel"
+        super().__init__(text, rule=rule, fix=fix, loc=loc)
 
 
 class BuildError(TileError, RuntimeError):

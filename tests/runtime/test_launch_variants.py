@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.fakes import FakeDriver, FakeTensor
 from tests.runtime.launching import ADD, abc, add, binary
 from tileworkbench.codegen.source import Fact, Source
-from tileworkbench.errors import InternalError, LaunchError, MissingDependency
+from tileworkbench.errors import AssumptionError, InternalError, LaunchError, MissingDependency
 from tileworkbench.runtime.binary import Binary
 from tileworkbench.runtime.launch import Launcher
 
@@ -39,6 +39,25 @@ def test_variants_are_chosen_by_their_facts(driver: FakeDriver, torch: Any) -> N
     assert [call(64, (1 << 20) + 4), call(64), call(64, (1 << 20) + 16)] == [b"general", b"fast", b"fast"]
     assert [call(64, (1 << 20) + 20), call(64, 1 << 21)] == [b"general", b"fast"]
     assert len(kernel.variants) == 2 and len(driver.loads) == 2
+
+
+def test_a_fact_that_every_call_must_keep_builds_no_other_variant(driver: FakeDriver, torch: Any) -> None:
+    stated = replace(ADD, facts=(STARTS, replace(DIVIDES, required=True, text="Assume: N % 4 == 0")))
+
+    def general() -> tuple[Source, Binary]:
+        raise AssertionError("no variant is for such a call")
+
+    kernel = Launcher([(stated, binary(code=b"fast"))], driver=driver, general=general)
+
+    def call(n: int, pointer: int = 1 << 20) -> None:
+        kernel(FakeTensor(torch, (8, n), pointer=pointer), FakeTensor(torch, (n,)), FakeTensor(torch, (8, n)))
+
+    call(64)
+    for pointer in (1 << 20, (1 << 20) + 4):
+        with pytest.raises(AssumptionError, match="Assume: N % 4 == 0"):
+            call(63, pointer)
+    call(64)
+    assert len(driver.launches) == 2
 
 
 def test_a_failed_general_build_is_tried_again(driver: FakeDriver) -> None:

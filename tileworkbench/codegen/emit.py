@@ -38,7 +38,7 @@ def emit(kernel: Kernel, target: Target, options: Mapping[str, Any] | None = Non
         args=arguments(p), grid=tuple(host(g, shown) for g in kernel.grid),
         threads=p.launch_threads if p.whole is None else kernel.threads,
         shared_bytes=kernel.shared_bytes, cluster=_cluster(kernel), maps=tuple(_map(m, shown) for m in kernel.maps),
-        facts=tuple(Fact(host(a.cond, shown), a.text) for a in kernel.assumed),
+        facts=tuple(Fact(host(a.cond, shown), a.text, a.required) for a in kernel.assumed),
         line_map=made.line_map, brought=made.brought, block=kernel.thread_shape if p.whole is not None else (),
         headers=made.headers,
         cooperative=p.cooperative,

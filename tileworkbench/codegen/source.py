@@ -72,10 +72,11 @@ class Fact:
     """An assumption the text was built under: `condition` must be nonzero at launch. A condition may use the
     symbols `<tensor>.ptr` (address) and `<tensor>.stride<i>` (elements). `text` is what the user is shown.
     An address may be asked for its remainder by a power of two up to 256 at no cost per call; anything else about it is
-    evaluated at every call."""
+    evaluated at every call. `required`: the user states it of every call; no variant is for others."""
 
     condition: Host
     text: str
+    required: bool = False
 
 
 @dataclass(frozen=True)

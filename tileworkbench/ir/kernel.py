@@ -29,10 +29,12 @@ class TmaMap:
 
 @dataclass(frozen=True)
 class Assumed:
-    """A fact this variant is built under: `cond` holds at launch; `text` is shown to the user."""
+    """A fact this variant is built under: `cond` holds at launch; `text` is shown to the user. `required`: the user
+    states it of every call, so that no variant is for others."""
 
     cond: Expr
     text: str
+    required: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,11 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..ir.expr import Buffer, Const, as_expr, cast, truth
+from ..ir.kernel import Assumed
+from ..ir.node import replace
+from ..ir.text import show_expr
 from ..layout import SharedLayout
-from .builder import Builder, require
+from .builder import RUN_TIME, Builder, require
 from .faults import fault, shown
 from .layouts import as_layout
 from .texts import text_place
@@ -144,14 +147,17 @@ def disable_warp_group_reg_alloc() -> None:
 
 
 def assume(cond: Any) -> None:
-    """A fact about run-time values that the compiler may use."""
+    """A fact about run-time values that the compiler may use. Outside branches and loops, one of sizes and scalar
+    arguments is checked at every launch."""
     builder = require("T.assume")
     made = truth(cond)
     if isinstance(made, Const):
         if not made.value:
             raise fault("T.assume of a false condition", "what is assumed holds", "remove it, or correct it")
         return
-    builder.attrs["assume"] = (*builder.attrs.get("assume", ()), made)
+    if not any(frame.kind in RUN_TIME for frame in builder.frames):
+        stated = Assumed(replace(made, loc=builder.here), f"Assume: {show_expr(made)}", required=True)
+        builder.attrs["assume"] = (*builder.attrs.get("assume", ()), stated)
 
 
 def import_source(source: str | None = None) -> None:

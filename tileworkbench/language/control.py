@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..ir.expr import Buffer, Const, Expr, truth
+from ..ir.kernel import Assumed
+from ..ir.node import replace
 from ..ir.stmt import Assert, Break, Continue, If, While
+from ..ir.text import show_expr
 from .assign import Assignments
 from .builder import RUN_TIME, current
 from .faults import fault
@@ -163,7 +166,8 @@ class Control(Assignments):
         builder = builder_of()
         made = Assert(truth(cond), str(message()), loc=self.loc(k))
         if builder.launch is None:
-            builder.attrs["asserts"] = (*builder.attrs.get("asserts", ()), made)
+            stated = Assumed(replace(made.cond, loc=made.loc), made.message or f"assert {show_expr(made.cond)}", True)
+            builder.attrs["asserts"] = (*builder.attrs.get("asserts", ()), stated)
         else:
             builder.emit(made)
 

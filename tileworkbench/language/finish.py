@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import Loc, TileError
 from ..ir.expr import Buffer, Expr, Var
-from ..ir.kernel import Kernel
+from ..ir.kernel import Assumed, Kernel
+from .arguments import of_arguments
 from .builder import Builder
 from .extern import without_unread
 from .faults import fault, misnested, settle
@@ -68,6 +69,8 @@ def one_kernel(
     """The ir.Kernel of one T.Kernel block."""
     attrs = dict(attrs)
     notes = attrs.pop("notes", ())
+    stated: tuple[Assumed, ...] = attrs.pop("assume", ())
+    asserted: tuple[Assumed, ...] = attrs.pop("asserts", ())
     if launch.prelude:
         places = (*attrs.get("source_places", ()), launch.prelude_place)
         attrs |= {"prelude": launch.prelude, "source_places": places}
@@ -89,6 +92,15 @@ def one_kernel(
     )
     if launch.source is not None:
         kernel = kernel.with_(body=source_body(launch.source, kernel))
+    if other := next((fact for fact in asserted if not of_arguments(fact.cond, kernel)), None):
+        raise fault(
+            "an assert before T.Kernel of what only the device knows",
+            "there it is checked at every launch: of sizes and integer arguments",
+            "move it into the T.Kernel block",
+            other.cond.loc,
+        )
+    checked = (*asserted, *(fact for fact in stated if of_arguments(fact.cond, kernel)))
+    kernel = kernel.with_(assumed=checked)
     check_scopes(kernel)
     return kernel
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..codegen.source import Host, Source
-from ..errors import InternalError, LaunchError, TargetError
+from ..errors import AssumptionError, InternalError, LaunchError, TargetError
 from . import hostexpr
 from .binary import Binary
 from .driver import Driver
@@ -27,16 +27,21 @@ class Variant:
             )
         self.source, self.binary = source, binary
         self.maps_strides = any(param.strides is not None for param in source.params if hasattr(param, "strides"))
-        self._tests = [(hostexpr.compiled(fact.condition), fact.text) for fact in source.facts]
+        facts = sorted(source.facts, key=lambda fact: not fact.required)
+        self._tests = [(hostexpr.compiled(fact.condition), fact) for fact in facts]
         self._functions: dict[int, int] = {}
         self._lock = threading.Lock()
 
     def refused(self, values: Mapping[str, int]) -> str | None:
-        """The text of the first fact that does not hold; None when all do."""
+        """The text of the first fact that does not hold; None when all do. AssumptionError for one that every call
+        must keep."""
         try:
-            return next((text for test, text in self._tests if not test(values)), None)
+            fact = next((fact for test, fact in self._tests if not test(values)), None)
         except KeyError as error:
             raise InternalError(f"a fact of {self.source.entry} speaks of {error}, which no argument defines") from None
+        if fact is not None and fact.required:
+            raise AssumptionError(fact.text)
+        return fact.text if fact is not None else None
 
     def function(self, driver: Driver, device: int) -> int:
         """The driver's handle on `device`; loads it at the first call."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, LaunchError, ResourceError, SimulationError, TargetError
+from ...errors import AssumptionError, InternalError, LaunchError, ResourceError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.instr import AtomicMem, BulkStore, StoreMem, Sync, TmaStore
@@ -112,7 +112,9 @@ def run(
     launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
     made = kernel.outputs if outputs is None else tuple(outputs)
     bound = _bind(launch, kernel, args, made)
-    if (fact := _unmet(launch)) is not None:
+    if (fact := _unmet(launch)) is not None and fact.required:
+        raise AssumptionError(fact.text, fact.cond.loc)
+    if fact is not None:
         raise LaunchError(
             f"this variant of {kernel.name} does not take these arguments",
             rule=f"it was built for arguments of which it holds that {fact.text}",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, LaunchError, SimulationError
+from ...errors import AssumptionError, InternalError, LaunchError, SimulationError
 from ...ir.effects import writes
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.kernel import Kernel
@@ -55,6 +55,9 @@ def run(
     written = written_tensors(kernel)
     with np.errstate(all="ignore"):
         bound = bind(kernel, args, written, lambda e, values: _number(program, e, values))
+        for fact in kernel.assumed:
+            if fact.required and not _number(program, fact.cond, bound.values):
+                raise AssumptionError(fact.text, fact.cond.loc)
         for buffer, value in kernel.attrs.get("safe_values", {}).items():
             if buffer in bound.slots:
                 bound.slots[buffer].outside = value.value
