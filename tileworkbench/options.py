@@ -2,8 +2,9 @@
 variable of ours, and no pass holds a setting of its own.
 
 A value is taken, in this order, from the innermost `with options(name=value):`, from `options.name = value` (the whole
-process), from the environment, from the default. Blocks are held in a context variable, so they are private to a
-thread or an asyncio task; a pool's threads do not see them (pass `options.changed()` along and enter it there).
+process), from the environment (ours, then another program's name that a door for its users added), from the default.
+Blocks are held in a context variable, so they are private to a thread or an asyncio task; a pool's threads do not see
+them (pass `options.changed()` along and enter it there).
 """
 
 from __future__ import annotations
@@ -193,16 +194,26 @@ def _knob(name: str) -> Knob:
     return knob
 
 
+@dataclass(frozen=True)
+class Guest:
+    """Another program's environment name of a knob; `read` gives the value that its text means, None for none."""
+
+    environment: str
+    read: Callable[[str], object]
+
+
 class Options:
     """The knobs as attributes: `options.target`, `options.cache = False`, `with options(verify="on"):`."""
 
-    __slots__ = ("_blocks", "_lock", "_process")
+    __slots__ = ("_blocks", "_guests", "_lock", "_process")
     _blocks: ContextVar[Mapping[str, object]]
+    _guests: dict[str, Guest]
     _lock: threading.Lock
     _process: dict[str, object]
 
     def __init__(self) -> None:
         object.__setattr__(self, "_process", {})
+        object.__setattr__(self, "_guests", {})
         object.__setattr__(self, "_lock", threading.Lock())
         object.__setattr__(self, "_blocks", ContextVar("tileworkbench_options", default=MappingProxyType({})))
 
@@ -235,9 +246,16 @@ class Options:
         finally:
             self._blocks.reset(token)
 
+    def read_also(self, guests: Mapping[str, Guest]) -> None:
+        """Other programs' environment names, by knob; those that were read until now are not any more."""
+        object.__setattr__(self, "_guests", {_knob(name).name: guest for name, guest in guests.items()})
+
     def changed(self) -> dict[str, object]:
-        """What `with` blocks and assignments have set here: `with options(**changed):` repeats it in a worker."""
-        return {**self._process, **self._blocks.get()}
+        """What `with` blocks, assignments and other programs' names have set here: `with options(**changed):` repeats
+        it in a worker."""
+        guests = {n: self._found(KNOBS[n]) for n, guest in self._guests.items() if os.environ.get(guest.environment)}
+        told = {n: value for n, (value, origin) in guests.items() if origin == self._guests[n].environment}
+        return {**told, **self._process, **self._blocks.get()}
 
     def origin(self, name: str) -> str:
         """Where a knob's value comes from: "block", "set", its environment name, or "default"."""
@@ -255,7 +273,9 @@ class Options:
             try:
                 value, origin = self._found(knob)
             except OptionError:  # the table must still show the other knobs, and which one is wrong
-                value, origin = f"invalid: {os.environ.get(knob.environment)!r}", knob.environment
+                guest = self._guests.get(name)
+                origin = guest.environment if guest and not os.environ.get(knob.environment) else knob.environment
+                value = f"invalid: {os.environ.get(origin)!r}"
             rows.append((name, str(value), origin, f"{knob.text} ({knob.accepts()}; {knob.environment})"))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         return "\n".join(
@@ -271,6 +291,17 @@ class Options:
         text = os.environ.get(knob.environment)
         if text is not None and text != "":
             return knob.read(text, f"from the environment variable {knob.environment}"), knob.environment
+        guest = self._guests.get(knob.name)
+        text = os.environ.get(guest.environment) if guest is not None else None
+        if guest is not None and text:
+            try:
+                value = guest.read(text)
+            except OptionError:
+                raise
+            except ValueError:
+                value = text
+            if value is not None:
+                return knob.read(value, f"from the environment variable {guest.environment}"), guest.environment
         return knob.default_value(), "default"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tileworkbench import options
-from tileworkbench.compat import alias_tilelang, environment, testing
+from tileworkbench.compat import alias_tilelang, environment, settings, testing
 from tileworkbench.compat.closeness import torch_assert_close
 from tileworkbench.compat.lowering import lower
 from tileworkbench.compat.templates import MatmulTemplate
@@ -19,8 +19,10 @@ from tileworkbench.jitkernel.passconfig import PassConfigKey, ignored
 @pytest.fixture(autouse=True)
 def as_before():
     yield
+    environment.forget_environment()
     for name in ("cache", "cache_dir", "target", "compile_timeout"):
         delattr(options, name)
+        settings.Environment.__dict__[settings.GUESTS[name].environment].assigned = None
 
 
 def test_names_with_a_meaning_set_our_options(monkeypatch, tmp_path):
@@ -32,6 +34,64 @@ def test_names_with_a_meaning_set_our_options(monkeypatch, tmp_path):
     environment.apply_environment()
     assert (options.target, options.cache, options.cache_dir) == ("sm_80", False, tmp_path)
     assert environment.ignored() == ["TILELANG_VERBOSE"]
+    monkeypatch.setenv("TILELANG_DEFAULT_TARGET", '{"kind": "cuda", "arch": "sm_90a"}')
+    assert environment.env.get_default_target() == options.target == {"kind": "cuda", "arch": "sm_90a"}
+    assert options.changed() == {"target": options.target, "cache": False, "cache_dir": tmp_path}
+    assert options.origin("cache") == "TILELANG_DISABLE_CACHE"
+    environment.enable_cache()
+    assert not environment.is_cache_enabled()
+    environment.forget_environment()
+    assert options.origin("target") == options.origin("cache_dir") == "default" and not options.cache
+
+
+def test_our_own_name_comes_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path / "theirs"))
+    environment.apply_environment()
+    assert str(tmp_path / "theirs" / "tmp") == environment.env.TILELANG_TMP_DIR
+    monkeypatch.setenv("TILEWORKBENCH_CACHE_DIR", str(tmp_path / "ours"))
+    assert environment.env.TILELANG_CACHE_DIR == str(tmp_path / "ours") == str(options.cache_dir)
+
+
+def test_what_is_assigned_wins_and_none_takes_it_back(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILELANG_PASS_DIFF", "html")
+    env = environment.env
+    assert env.TILELANG_PASS_DIFF == "html"
+    monkeypatch.setattr(env, "TILELANG_PASS_DIFF", "0")
+    assert env.TILELANG_PASS_DIFF == "0"
+    env.TILELANG_PASS_DIFF = None
+    assert env.TILELANG_PASS_DIFF == "html"
+    env.TILELANG_CACHE_DIR = str(tmp_path)
+    env.TILELANG_DISABLE_CACHE = "1"
+    assert options.cache_dir == tmp_path and not options.cache and env.is_cache_globally_disabled()
+    env.TILELANG_DISABLE_CACHE = env.TILELANG_CACHE_DIR = None
+    assert options.cache and options.cache_dir != tmp_path
+
+
+@pytest.mark.parametrize(("text", "limit"), [("", 60.0), ("0", settings.NO_LIMIT), ("1.5", 1.5)])
+def test_a_time_limit(monkeypatch, text, limit):
+    environment.apply_environment()
+    monkeypatch.setenv("TILELANG_COMPILE_TIMEOUT_SECONDS", text)
+    assert options.compile_timeout == limit
+    assert environment.env.get_compile_timeout_seconds() == (float(text or 0) or None)
+
+
+@pytest.mark.parametrize("text", ["bad", "nan", "inf", "-1"])
+def test_a_wrong_time_limit(monkeypatch, text):
+    environment.apply_environment()
+    monkeypatch.setenv("TILELANG_COMPILE_TIMEOUT_SECONDS", text)
+    with pytest.raises(ValueError, match="TILELANG_COMPILE_TIMEOUT_SECONDS"):
+        environment.env.get_compile_timeout_seconds()
+    with pytest.raises(OptionError, match="environment variable TILELANG_COMPILE_TIMEOUT_SECONDS"):
+        options.compile_timeout
+    assert "TILELANG_COMPILE_TIMEOUT_SECONDS" in options.describe()
+
+
+def test_a_target_that_is_no_json(monkeypatch):
+    environment.apply_environment()
+    monkeypatch.setenv("TILELANG_DEFAULT_TARGET", '{kind: "cuda"}')
+    for asked in (environment.env.get_default_target, lambda: options.target):
+        with pytest.raises(OptionError, match="Use JSON syntax"):
+            asked()
 
 
 def test_cache_switches():

@@ -10,8 +10,7 @@ import sys
 import types
 from collections.abc import Sequence
 
-from ..options import options
-from .environment import apply_environment
+from .environment import apply_environment, forget_environment
 from .namespace import module_for
 from .surface import known
 
@@ -23,7 +22,6 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.roots = tuple(roots)
-        self.options: list[str] = []  # that TileLang's environment names set
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
@@ -34,8 +32,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         if spec.name == ROOTS[0]:
-            # As late as TileLang itself reads them: scripts set some before they import it.
-            self.options += apply_environment()
+            # As late as TileLang itself reads them.
+            apply_environment()
         return module_for(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -58,8 +56,7 @@ class Alias:
             sys.meta_path.remove(self.finder)
         _taken(self.finder.roots)
         sys.modules.update(self.hidden)
-        for name in self.finder.options:
-            delattr(options, name)
+        forget_environment()
         self.finder = None
 
     def __enter__(self) -> Alias:
