@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
+from tileworkbench.errors import LanguageError
 
 from .harness import everywhere, integers
 
@@ -124,3 +125,36 @@ def test_fragment_elements() -> None:
     a = integers(1, (4, 64), "int32")
     want = a + 5 + np.stack([a[[(k) for k in range(4) if (b + k) % 2 == 1]].sum(0) for b in range(4)])
     everywhere(kernel, [a], want)
+
+
+def test_hints_may_stand_in_annotations():
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((8, 32), "float16"), S: T.Tensor((8,), "float16"), M: T.Tensor((8,), "float16"),
+        C: T.Tensor((8, 32), "float16"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=32) as bx:
+            F = T.alloc_fragment((8, 32), "float16")
+            R, X = T.alloc_fragment((8,), "float16"), T.alloc_fragment((8,), "float16")
+            P = T.alloc_fragment((8, 32), "float16")
+            T.copy(A, F)
+            T.clear(R, annotations={"any": 1})
+            T.reduce_sum(F, R, dim=1, clear=False, annotations={"batch": 2, "enable_fadd2": False})
+            T.reduce_max(F, X, dim=1, annotations={"nan_propagate": True})
+            T.cumsum(F, P, dim=1, annotations={})
+            T.copy(R, S)
+            T.copy(X, M)
+            T.copy(P, C)
+
+    a = integers(3, (8, 32)).astype("float16")
+    a[1, 5] = np.nan
+    everywhere(kernel, [a], [a.sum(1), a.max(1), np.cumsum(a, 1)], ("sm_80", "sm_90a"))
+
+
+def test_annotations_are_a_dict():
+    with pytest.raises(LanguageError, match="annotations="):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((8,), "float32")):
+            with T.Kernel(1, threads=32) as bx:
+                T.fill(A, 1.0, annotations=[bx])

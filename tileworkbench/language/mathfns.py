@@ -120,7 +120,6 @@ __log, __log2 = _approximate("log", "Approximate log."), _approximate("log2", "A
 __log10, __tan = _approximate("log10", "Approximate log10."), _approximate("tan", "Approximate tangent.")
 __sin, __cos = _approximate("sin", "Approximate sine."), _approximate("cos", "Approximate cosine.")
 fast_rcp = _function("fast_rcp", "Approximate 1 / x of a float32.")
-ieee_frsqrt = _function("ieee_frsqrt", "1 / sqrt(x), rounded to nearest.")
 
 
 def _rounding(name: str, text: str) -> Callable[[Any], Expr]:
@@ -154,6 +153,18 @@ def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
     return modes[rounding_mode](x)
 
 
+def ieee_frsqrt(x: Any) -> Expr:
+    """1 / sqrt(x), rounded to nearest."""
+    operand = scalar(x, "T.ieee_frsqrt")
+    if operand.dtype.bits > 32:
+        raise fault(
+            f"T.ieee_frsqrt of {operand.dtype}",
+            "ieee_frsqrt is not supported for float64",
+            "T.ieee_frcp(T.ieee_fsqrt(x)), whose two roundings are 1 ulp apart from it",
+        )
+    return math_call("ieee_frsqrt", operand)
+
+
 def _ieee(name: str, names: str) -> Callable[..., Any]:
     """An operation rounded as asked ("rn", "rz", "ru", "rd") and never contracted."""
     signature = named(names, rounding_mode="rn")
@@ -166,7 +177,14 @@ def _ieee(name: str, names: str) -> Callable[..., Any]:
             raise fault(
                 f"T.ieee_{name}: rounding_mode={shown(rounding_mode)}", "it is rn, rz, ru or rd", 'rounding_mode="rn"'
             )
-        return math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in operands))
+        found = math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in operands))
+        if rounding_mode != "rn" and found.dtype.bits < 32:
+            raise fault(
+                f"T.ieee_{name} of {found.dtype} with {rounding_mode}",
+                "Only rounding mode 'rn' is available for half precision",
+                'cast the operands to float32, or rounding_mode="rn"',
+            )
+        return found
 
     made.__name__ = made.__qualname__ = f"ieee_{name}"
     made.__signature__ = signature  # type: ignore[attr-defined]
