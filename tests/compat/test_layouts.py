@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tileworkbench.compat import layouts
+from tileworkbench.compat import layouts, tirx
 from tileworkbench.compat.intrinsics import get_mma_micro_size, get_swizzle_layout
 from tileworkbench.compat.plotting import plot_layout
-from tileworkbench.errors import LayoutError, OptionError, TileError
+from tileworkbench.errors import LayoutError, OptionError, TargetError, TileError
 from tileworkbench.ir.dtype import dtype
 from tileworkbench.ir.expr import Buffer
 
@@ -115,3 +115,40 @@ def test_pictures(tmp_path):
 
 def test_micro_sizes():
     assert [get_mma_micro_size(t) for t in ("float16", "int8", "float32")] == [(16, 16, 16), (16, 16, 32), (16, 16, 8)]
+
+
+def test_registers_follow_from_the_threads():
+    whole = layouts.Fragment([32, 4], forward_thread_fn=lambda i, j, rep: i * 4 + rep, replicate=4)
+    assert whole.get_thread_size() == 128 and whole.get_output_shape() == [4]
+    assert all(whole.map_forward_index([i, j]) == [j] for i, j in grid(32, 4))
+    pairs = layouts.Fragment([4, 16], forward_thread_fn=lambda i, j: i * 8 + j // 2)
+    assert all(pairs.owner(i, j) == (i * 8 + j // 2, j % 2) for i, j in grid(4, 16))
+    mixed = layouts.Fragment([32, 4], forward_thread_fn=lambda i, j: j * 4 + i)
+    held = {}
+    for i, j in grid(32, 4):  # row-major among the elements of a thread
+        held.setdefault(j * 4 + i, []).append((i, j))
+    assert all(mixed.owner(i, j) == (t, n) for t, own in held.items() for n, (i, j) in enumerate(own))
+    assert not mixed.is_equal(layouts.Fragment([32, 4], forward_thread_fn=lambda i, j: i * 4 + j))
+
+
+def test_constant_expressions_are_numbers():
+    zero = layouts.Layout([4, 2], lambda i, j: tirx.const(0, "int32"))
+    assert zero.is_equal(layouts.Layout([4, 2], lambda i, j: 0 * i)) and zero.get_output_shape() == [1]
+    assert not zero.is_equal(layouts.Layout([4, 2], lambda i, j: i))
+    one = layouts.Fragment([4], lambda i: (i, tirx.const(0, "int32")))
+    assert one.is_equal(layouts.Fragment([4], lambda i: (i, 0)))
+
+
+@pytest.mark.parametrize(("dim", "factor"), [(0, 0), (0, -1), (2, 2), (-3, 2)])
+def test_a_wrong_repeat(dim, factor):
+    with pytest.raises(LayoutError, match="repeat"):
+        layouts.Layout([8, 4], lambda i, j: i * 4 + j).repeat(dim, factor)
+
+
+def test_layouts_of_declared_buffers():
+    tile, stack = (tirx.decl_buffer(shape, "float16", scope="shared.dyn") for shape in ((8, 64), (3, 8, 64)))
+    made = layouts.make_full_bank_swizzled_layout(tile)
+    assert layouts.make_full_bank_swizzled_layout(stack).is_equal(made.expand([3]))
+    assert tirx.decl_buffer(16, name="w", strides=[1]).dtype == dtype("float32")
+    with pytest.raises(TargetError, match=r"decl_buffer in 'shared\.tmem'"):
+        tirx.decl_buffer((8, 8), scope="shared.tmem")

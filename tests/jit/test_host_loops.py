@@ -7,6 +7,7 @@ import pytest
 
 import tileworkbench as tw
 import tileworkbench.language as T
+from tileworkbench.errors import LanguageError, TargetError
 from tileworkbench.ir.node import walk
 from tileworkbench.ir.stmt import For
 from tileworkbench.jitkernel.hostloops import spread
@@ -84,3 +85,31 @@ def test_other_loops_stay_serial(statement):
                     {statement}
         """)["k"]
     assert loops(kernel) == ["i"]
+
+
+def test_a_host_takes_a_function_without_launches():
+    @T.prim_func
+    def both(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32"), C: T.Tensor((16,), "float32")):
+        for i in T.Parallel(16):
+            B[i] = A[i] * 2
+        for i in T.serial(16):
+            C[i] = B[i] + 1
+
+    a = np.arange(16, dtype=np.float32)
+    for target in ("c", "llvm"):
+        b, c = tw.compile(both, out_idx=[1, 2], target=target)(a)
+        np.testing.assert_array_equal(b, 2 * a)
+        np.testing.assert_array_equal(c, 2 * a + 1)
+    for target in ("cpu", "sm_80"):
+        with pytest.raises(LanguageError, match="outside `with"):
+            tw.compile(both, out_idx=[1, 2], target=target)
+
+
+def test_a_host_has_no_copy_engine():
+    def added(A: T.Tensor((4, 8), "float32"), B: T.Tensor((4, 8), "float32")):
+        with T.Kernel(1, threads=32):
+            T.atomic_add(B, A, use_tma=True)
+
+    with pytest.raises(TargetError, match="use_tma on a host"):
+        tw.compile(added, target="c")
+    assert tw.compile(added, target="cpu")

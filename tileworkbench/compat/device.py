@@ -9,6 +9,7 @@ from ..errors import OptionError
 from ..runtime import driver
 from ..target import Target
 from ..target.detect import FoundDevice, detect
+from .tvmtarget import Target as TvmTarget
 
 UNITS = {"bytes": 1, "kb": 1024, "mb": 1024 * 1024}
 
@@ -24,7 +25,9 @@ def get_num_sms(device_id: int = 0) -> int:
 
 
 def get_device_name(device_id: int = 0) -> str:
-    return card(device_id).device.marketing
+    """The card's name, as the driver has it where there is a card."""
+    found = next((found for found in detect() if found.index == device_id), None)
+    return found.name if found is not None else card(device_id).device.marketing
 
 
 def get_shared_memory_per_block(device_id: int = 0, format: str = "bytes") -> int:
@@ -101,9 +104,8 @@ def have_tma(target: Any) -> bool:
 
 
 def determine_target(target: Any = "auto", return_object: bool = False) -> Any:
-    """The target that a name stands for: a Target, or its name."""
-    found = Target.of(target)
-    return found if return_object else str(found)
+    """The target that a name stands for: an object with TVM's attributes, or its name."""
+    return TvmTarget(target) if return_object else str(Target.of(target))
 
 
 def target_is_cuda(target: Any) -> bool:

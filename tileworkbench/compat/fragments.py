@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import LayoutError
-from ..ir.expr import Var
+from ..ir.expr import Const, Var
 from ..layout import Distribution, FunctionFragment, fragment_from_function, replicated
 from ..layout import Fragment as ModeFragment
 from ..layout import repeat as repeat_dim
 from ..layout import replicate as replicate_threads
+from ..layout.distribution import evaluate
+from .layoutmethods import numbers_of
 
 
 class FragmentMethods(Distribution):
@@ -132,7 +134,8 @@ def fragment_of(
     forward_index_fn: Callable[..., Any] | None = None,
 ) -> Any:
     """A tile over threads and registers. `forward_fn(*index[, replica])` gives (thread, register), or
-    `forward_thread_fn` and `forward_index_fn` do; with `replicate` > 1 the thread also depends on a last argument."""
+    `forward_thread_fn` and `forward_index_fn` do; with `replicate` > 1 the thread also depends on a last argument.
+    Without a function for them, a thread's registers take its elements in row-major order."""
     rank = len(shape)
     thread, register = forward_thread_fn, forward_index_fn
     if forward_fn is not None:
@@ -148,9 +151,21 @@ def fragment_of(
         raise LayoutError(
             "a Fragment without a function", rule="forward_fn gives (thread, register), or two functions do"
         )
-    index = register or (lambda *at: 0 * at[0])
-    extents = tuple(int(e) for e in shape)
+    extents, thread = tuple(int(e) for e in shape), numbers_of(thread)
+    index = register or _places(extents, thread, int(replicate) > 1)
     return with_methods(fragment_from_function(extents, thread, lambda *at: _one(index(*at)), int(replicate)))
+
+
+def _places(extents: tuple[int, ...], thread: Callable[..., Any], copied: bool) -> Callable[..., Any]:
+    """For every element how many before it are of the same thread."""
+    grids = list(np.indices(extents, dtype=np.int32))
+    owners = evaluate(thread, [*grids, np.zeros(extents, np.int32)] if copied else grids)[0].reshape(-1)
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], owners[order])
+    places = np.empty(owners.size, np.int64)
+    places[order] = np.arange(owners.size) - starts
+    table = places.reshape(extents)
+    return lambda *at: table[tuple(at)]
 
 
 class _Either(type):
@@ -172,8 +187,8 @@ def _one(index: Any) -> Any:
     if isinstance(index, list | tuple):
         if len(index) != 1:
             raise LayoutError(f"{len(index)} register indices", rule="a fragment's register is one number")
-        return index[0]
-    return index
+        index = index[0]
+    return index.value if isinstance(index, Const) else index
 
 
 def make_gemm_fragment_8x8() -> Any:

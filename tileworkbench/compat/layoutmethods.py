@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LayoutError
-from ..ir.expr import Var
+from ..ir.expr import Const, Var
 from ..layout import FunctionLayout
 from ..layout.distribution import row_major_index
 
@@ -52,7 +53,9 @@ class LayoutMethods:
 
     def repeat(self, dim: int, factor: int) -> Any:
         """`factor` copies along `dim`; the copy's number is a new leading physical index."""
-        place = range(len(self.shape))[dim]
+        if not -len(self.shape) <= dim < len(self.shape):
+            raise LayoutError(f"repeat along dim {dim} of {self.shape}", rule="dim names one dimension of the layout")
+        place = dim % len(self.shape)
         if factor < 1:
             raise LayoutError(f"repeat by {factor}", rule="the factor is at least 1")
         if factor == 1:
@@ -122,4 +125,19 @@ class Layout(LayoutMethods, FunctionLayout):
     """`forward_fn(*index)` gives the physical index, or several, of a tile's element."""
 
     def __init__(self, shape: Sequence[int], forward_fn: Callable[..., Any]) -> None:
-        super().__init__(tuple(int(extent) for extent in shape), forward_fn)
+        super().__init__(tuple(int(extent) for extent in shape), numbers_of(forward_fn))
+
+
+def numbers_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with numbers for constant expressions."""
+
+    @functools.wraps(function)
+    def made(*index: Any) -> Any:
+        found = function(*index)
+        return [_number(value) for value in found] if isinstance(found, tuple | list) else _number(found)
+
+    return made
+
+
+def _number(value: Any) -> Any:
+    return value.value if isinstance(value, Const) else value

@@ -12,7 +12,7 @@ from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
 from ..language.dtypes import NAMES, UNBUILT, vector_dtype
 from ..target import Target
-from .foreign import Foreign
+from .foreign import Foreign, ForeignName
 
 PrimExpr = expr.Expr
 Var = language.Var
@@ -52,6 +52,24 @@ def const(value: Any, dtype: Any = None, span: Any = None) -> Any:
     """A literal of a type; int32 or float32 when none is given."""
     made = expr.as_expr(value)
     return made if dtype is None else expr.cast(made, to_dtype(dtype))
+
+
+SPACES = {
+    "": "global", "global": "global", "shared": "shared", "shared.dyn": "shared", "local": "local",
+    "local.fragment": "fragment",
+}  # fmt: skip
+
+
+def decl_buffer(
+    shape: Any, dtype: Any = "float32", name: str = "buffer", data: Any = None, strides: Any = None,
+    elem_offset: Any = None, scope: str = "", **_: Any,
+) -> expr.Buffer:  # fmt: skip
+    """A buffer that no kernel has, as functions that make layouts take one."""
+    if scope not in SPACES or data is not None or elem_offset is not None:
+        said = f"decl_buffer in {scope!r}" if scope not in SPACES else "decl_buffer over other memory"
+        raise ForeignName(said, rule="a buffer by itself has a shape, a type and a memory", fix="leave the rest out")
+    extents = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    return expr.Buffer(name, extents, to_dtype(dtype), SPACES[scope], tuple(strides) if strides else None)
 
 
 def IntImm(dtype: Any, value: int) -> Any:

@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import LanguageError, TileError
+from ..errors import LanguageError, TargetError, TileError
 from ..ir.kernel import Kernel
+from ..ir.node import walk
 from ..language.finish import single
 from ..language.macro import Macro
-from ..language.prim import PrimFunc, read_all
+from ..language.prim import PrimFunc, read_all, read_host
+from ..ops.atomic import AtomicTile
 from ..options import options
 from ..passes.select import check_ops
 from ..target import Target
@@ -44,7 +46,8 @@ def compile(
         return made[key]
     timing = Timing({"read": getattr(func, "seconds", 0.0)} if isinstance(func, PrimFunc) else {})
     with timing.stage("read"):
-        tiles = [with_settings(with_outputs(t, out_idx), pass_configs, compile_flags) for t in as_kernels(func)]
+        kernels = as_kernels(func, options.target if target is None else target)
+        tiles = [with_settings(with_outputs(t, out_idx), pass_configs, compile_flags) for t in kernels]
     made[key] = finish(tiles, target, timing, func)
     return made[key]
 
@@ -64,6 +67,8 @@ def finish(tiles: Sequence[Kernel], target: Any, timing: Timing, func: Any = Non
         with timing.stage("passes"):
             for tile in tiles:
                 check_ops(tile, found)
+                if host:
+                    check_host(tile)
             tiles = [spread(one_thread(tile)) for tile in tiles] if host else tiles
     text = func if isinstance(func, PrimFunc) else None
     if len(tiles) == 1 and not workspaces(tiles[0]):
@@ -77,13 +82,28 @@ def host_kind(target: Any) -> bool:
     return str(getattr(kind, "name", kind)).split(" ")[0].lower() in ("c", "llvm")
 
 
+def check_host(tile: Kernel) -> None:
+    """Refuses what asks for an engine that only a card has."""
+    for node in walk(tile.body):
+        if isinstance(node, AtomicTile) and node.use_tma:
+            raise TargetError(
+                f"T.atomic_{node.kind} with use_tma on a host",
+                rule="the tensor memory engine is part of a card",
+                fix="leave use_tma out",
+                loc=node.loc,
+            )
+
+
 def one_thread(tile: Kernel) -> Kernel:
     """The kernel with blocks of one thread, whose index is 0."""
     return tile.with_(threads=1, thread_shape=(1,) * len(tile.thread_shape))
 
 
-def as_kernels(func: Any) -> tuple[Kernel, ...]:
-    """The tile-level kernels behind anything that can be compiled, in launch order."""
+def as_kernels(func: Any, target: Any = None) -> tuple[Kernel, ...]:
+    """The tile-level kernels behind anything that can be compiled, in launch order. A host takes a function without
+    launches too: all of it runs once."""
+    if isinstance(func, PrimFunc) and func.refused is not None and host_kind(target):
+        return (read_host(func),)
     if isinstance(func, Kernel | PrimFunc | Macro) or (callable(func) and hasattr(func, "__code__")):
         return read_all(func)
     if isinstance(func, JITKernel):
