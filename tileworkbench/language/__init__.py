@@ -57,7 +57,6 @@ from .arithmetic import (
     min,
     min_value,
     pow,
-    reinterpret,
     shift_left,
     shift_right,
     truncdiv,
@@ -200,10 +199,28 @@ from .mathfns import (
 from .matrixinstr import ptx_ldmatrix, ptx_mma
 from .missing import unknown as _unknown
 from .persistent import Persistent
-from .pointers import access_ptr, ptx_cp_async
+from .pointers import access_ptr, address_of, ptx_cp_async, tvm_access_ptr, type_annotation
 from .prim import PrimFunc, prim_func, read, read_all
 from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp
 from .random import rng_init, rng_rand, rng_rand_float
+from .rawaccess import (
+    __ldg,
+    isnullptr,
+    ldg32,
+    ldg64,
+    ldg128,
+    ldg256,
+    lds32,
+    lds64,
+    lds128,
+    stg32,
+    stg64,
+    stg128,
+    stg256,
+    sts32,
+    sts64,
+    sts128,
+)
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
 from .sourcekernel import CUDASourceCodeKernel
 from .surface import Var, inline, macro, meta_class
@@ -218,6 +235,7 @@ from .tensor import (
     dynamic,
     empty,
     make_tensor,
+    make_tensor_from_addr,
     match_buffer,
     ptr,
     reshape,
@@ -269,6 +287,7 @@ from .warp import (
     warp_reduce_min,
     warp_reduce_sum,
 )
+from .words import reinterpret
 
 globals().update(_DTYPES)
 globals().update(_UNBUILT)

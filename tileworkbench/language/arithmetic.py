@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ShapeError, TargetError
 from ..ir.dtype import BOOL, DType
-from ..ir.expr import Bitcast, Expr, binary, const, logical_not, select, unary
+from ..ir.expr import Expr, binary, const, logical_not, select, unary
 from ..ir.expr import cast as ir_cast
 from ..ir.expr import ceildiv as ir_ceildiv
 from .dtypes import as_dtype
@@ -149,20 +149,6 @@ def _check_rounding(to: DType, round: Any, sat: Any, rbits: Any) -> None:
 def Cast(dtype: Any, value: Any) -> Expr:
     """T.cast with the arguments the other way round."""
     return cast(value, dtype)
-
-
-def reinterpret(value: Any, dtype: Any) -> Expr:
-    """The same bits as another type of the same width."""
-    if isinstance(value, str) or hasattr(value, "__dtype__"):
-        value, dtype = dtype, value  # the older order
-    x, of = scalar(value, "T.reinterpret"), as_dtype(dtype)
-    if x.dtype.bits != of.bits or of.is_packed:
-        raise ShapeError(
-            f"T.reinterpret of {x.dtype} as {of}",
-            rule="both types have the same width, of at least a byte",
-            fix="use T.cast",
-        )
-    return x if x.dtype is of else Bitcast(x, dtype=of)
 
 
 def likely(cond: Any) -> Any:

@@ -60,7 +60,7 @@ class Assignments(Operators):
         if isinstance(value, Region) and all(isinstance(e, int) and e == 1 for e in value.extents):
             value = Load(value.buffer, value.starts, loc=value.loc)
         if isinstance(value, Lanes):
-            value = Lanes([self.let(builder, name, lane, self.loc(k)) for lane in value])
+            value = value.mapped(lambda lane: self.let(builder, name, lane, self.loc(k)))
         if isinstance(value, Expr):
             value = self.let(builder, name, value, self.loc(k))
         self.carried(builder, k, name, value)
@@ -220,7 +220,7 @@ class Assignments(Operators):
         if isinstance(value, tuple | Lanes) and extents[-1] == len(value) and all(e == 1 for e in extents[:-1]):
             *front, last = target.starts
             row = [Load(target.buffer, (*front, last + n), loc=target.loc) for n in range(len(value))]
-            self.store_lanes(k, Lanes(row), Lanes(value))
+            self.store_lanes(k, Lanes(row), value if isinstance(value, Lanes) else Lanes(value))
             return
         raise fault(
             f"a slice of `{target.buffer.name}` is assigned",

@@ -52,6 +52,10 @@ class Lanes(Sequence[Expr]):
     def __iter__(self) -> Iterator[Expr]:
         return iter(self.lanes)
 
+    def mapped(self, change: Callable[[Expr], Expr]) -> Lanes:
+        """The vector of what `change` makes of each lane."""
+        return Lanes([change(lane) for lane in self.lanes])
+
 
 def _operator(op: str, swapped: bool = False) -> Callable[[Lanes, Any], Lanes]:
     def made(self: Lanes, other: Any) -> Lanes:

@@ -24,7 +24,7 @@ _NEEDS = {
         "decl_buffer end_profile_intrinsic func_attr get_let_value handle has_let_value launch_thread "
         "lookup_param loop_break q_multiply_shift q_multiply_shift_per_axis reads ret sblock sblock_attr "
         "start_profile_intrinsic target tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape tvm_storage_sync "
-        "tvm_struct_get tvm_struct_set tvm_thread_invariant tvm_throw_last_error tvm_tuple type_annotation undef "
+        "tvm_struct_get tvm_struct_set tvm_thread_invariant tvm_throw_last_error tvm_tuple undef "
         "vectorcombine vectorhigh vectorlow vscale writes"
     ),
     "matrix fragments of the older CUDA interface; T.gemm and T.ptx_mma are what there is": (
@@ -43,10 +43,6 @@ _NEEDS = {
         "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
     "a device function outside the kernel's own text, which the simulator cannot run": "call_intrin",
-    "raw addresses, which are not built yet (T.access_ptr gives a pointer to an element)": (
-        "tvm_access_ptr address_of ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 "
-        "lds32 lds64 lds128 sts32 sts64 sts128 __ldg isnullptr make_tensor_from_addr"
-    ),
     "descriptors of matrix instructions, which kernels do not write here": (
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
         "ptx_wgmma_rs"

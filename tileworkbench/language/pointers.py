@@ -10,6 +10,8 @@ from ..ir.expr import Buffer, Expr, Load, Var, as_expr, binary, select, truth
 from ..ir.node import walk
 from ..ir.stmt import ONE, ZERO, For, Let, Store
 from .builder import Builder, require
+from .dtypes import as_dtype
+from .elements import index_to_coordinates
 from .faults import fault, shown
 from .regions import to_region
 
@@ -42,6 +44,41 @@ def access_ptr(
     region = to_region(base, "T.access_ptr: the base")
     indices = (*region.starts[:-1], binary("add", region.starts[-1], offset))
     return Pointer(region.buffer, indices, access_type)
+
+
+def address_of(buffer_load: Any) -> Pointer:
+    """A pointer to an element, for reading and writing."""
+    require("T.address_of")
+    region = to_region(buffer_load, "T.address_of: its operand")
+    return Pointer(region.buffer, region.starts, "rw")
+
+
+def type_annotation(dtype: Any) -> Any:
+    """The element type that T.tvm_access_ptr is told."""
+    as_dtype(dtype)
+    return dtype
+
+
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> Pointer:
+    """A pointer to the element at `offset` of a buffer's storage, counted row by row. `rw_mask` is 1 for reading, 2 for
+    writing, 3 for both; `extent` is what the user says of its reach."""
+    require("T.tvm_access_ptr")
+    what = "T.tvm_access_ptr"
+    if not isinstance(data, Buffer):
+        raise fault(f"{what}: data={shown(data)}", "it points into a buffer", "T.tvm_access_ptr(T.float32, A, 0, 1, 1)")
+    mode = {1: "r", 2: "w", 3: "rw"}.get(getattr(rw_mask, "value", rw_mask))
+    if mode is None:
+        raise fault(f"{what}: rw_mask={shown(rw_mask)}", "it is 1 (read), 2 (write) or 3 (both)", "give one of these")
+    if as_dtype(ptype) is not data.dtype:
+        raise fault(
+            f"{what} of {as_dtype(ptype)} into `{data.name}` of {data.dtype}",
+            "the pointer's type is the buffer's",
+            "view the buffer by T.view",
+        )
+    if data.strides is not None:
+        raise fault(f"{what} into `{data.name}`", "the buffer has rows without gaps", "T.access_ptr(A[i, j])")
+    places = index_to_coordinates(as_expr(offset), data.shape)
+    return Pointer(data, tuple(as_expr(p) for p in places), mode)
 
 
 def _held(builder: Builder, e: Expr) -> Expr:

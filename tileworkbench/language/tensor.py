@@ -236,6 +236,26 @@ def _at_address(builder: Any, address: Expr, shape: Any, dtype: Any, strides: An
     return made
 
 
+def make_tensor_from_addr(
+    addr: Any, shape: Any, dtype: Any = "float32", strides: Any = None, storage_scope: str = "global"
+) -> Buffer:
+    """A tensor in global memory at an address that is a 64-bit number, a multiple of 16."""
+    builder = require("T.make_tensor_from_addr")
+    if storage_scope != "global":
+        raise fault(
+            f"T.make_tensor_from_addr: storage_scope={shown(storage_scope)}",
+            "an address that a program holds is one in global memory",
+            "T.alloc_shared makes tiles, T.view sees one as another",
+        )
+    if not isinstance(addr, Expr) or not addr.dtype.is_int or addr.dtype.bits != 64:
+        raise fault(
+            f"T.make_tensor_from_addr of {shown(addr)}",
+            "an address is a 64-bit integer",
+            "pass it as T.int64 or T.uint64, or as an element of a tensor of them",
+        )
+    return _at_address(builder, addr, shape, dtype, strides)
+
+
 def match_buffer(param: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Buffer:
     """The older spelling of T.make_tensor."""
     return make_tensor(param, shape, dtype, strides or None)

@@ -20,7 +20,7 @@ from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import children, replace, walk
 from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
+from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, Store, While
 from ..ir.uniform import Uniformity, rank
 from ..ops.barrier import BarrierWait
 from ..ops.intrinsics import block_meeting, named_meeting
@@ -122,13 +122,9 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
                 run = (s, *takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :]))
                 out += _side_by_side(run, pending, role, world)
             continue
-        if isinstance(s, For) and s.attr(MARK):
+        if isinstance(s, (For, While, If)) and (_one_access(s, role) or _divides(s, role, world)):
+            # Threads part here, or the loop is one wide access: they meet before, not inside.
             out += _before(s, pending, role, world)
-            out.append(s)
-            _note(s, pending, role, world)
-            continue
-        if isinstance(s, (For, While, If)) and _divides(s, role, world):
-            out += _before(s, pending, role, world)  # threads part here: they meet before, not inside
             out.append(s)
             _note(s, pending, role, world)
             continue
@@ -183,6 +179,17 @@ def _asked(s: For | While | If) -> Stmt:
     """The reads of a loop's bounds or a branch's condition, as a statement."""
     conds = _conditions(s)
     return If(conds[0], tuple(Eval(e) for e in conds[1:]), loc=s.loc)
+
+
+def _one_access(s: For | While | If, role: Role) -> bool:
+    """A cp.async in flight, or a vector loop of stores that reads none of the tiles that it writes: what a thread does
+    at once."""
+    if isinstance(s, For) and s.attr(MARK):
+        return True
+    if not isinstance(s, For) or s.kind != "vector" or not all(isinstance(x, Store) for x in s.body):
+        return False
+    touched = _touched(s, role)
+    return not {b for b, writes, _ in touched if writes} & {b for b, writes, _ in touched if not writes}
 
 
 def _divides(s: For | While | If, role: Role, world: World) -> bool:
