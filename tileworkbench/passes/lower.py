@@ -25,8 +25,8 @@ from ..ops.values import expression, thread_scope
 from ..ops.warpgroup import SetMaxRegisters
 from ..target import Target
 from .facts import after_let, kernel_facts, wide_tensors
-from .place_sync import own_ring
 from .rings import Rings, barrier_buffers, barrier_inits, own_inits
+from .touched import own_ring
 
 
 def lower(kernel: Kernel, target: Target) -> Kernel:

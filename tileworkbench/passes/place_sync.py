@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from itertools import takewhile
 
-from ..ir.effects import accesses
-from ..ir.expr import Buffer, Expr, const
+from ..ir.expr import Buffer, const
 from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
-from ..ir.node import children, replace, walk
-from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Role, Wait
-from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, Store, While
+from ..ir.node import replace, walk
+from ..ir.planned import Acquire, Channel, Complete, Issue, Role, Wait
+from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
 from ..ops.barrier import BarrierWait
 from ..ops.intrinsics import block_meeting, named_meeting
 from ..target import Target
-from .in_flight import MARK, filled, with_copies_in_flight
+from .in_flight import filled, with_copies_in_flight
 from .owners import owners
 from .shared_plan import overlaps
+from .touched import conditions, engine_fills, one_access, own_ring, touched
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
                 run = (s, *takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :]))
                 out += _side_by_side(run, pending, role, world)
             continue
-        if isinstance(s, (For, While, If)) and (_one_access(s, role) or _divides(s, role, world)):
+        if isinstance(s, (For, While, If)) and (one_access(s, role) or _divides(s, role, world)):
             # Threads part here, or the loop is one wide access: they meet before, not inside.
             out += _before(s, pending, role, world)
             out.append(s)
@@ -171,84 +171,23 @@ def _side_by_side(run: tuple[Stmt, ...], pending: Pending, role: Role, world: Wo
     return out
 
 
-def _conditions(s: For | While | If) -> tuple[Expr, ...]:
-    return (s.start, s.stop, s.step) if isinstance(s, For) else (s.cond,)
-
-
 def _asked(s: For | While | If) -> Stmt:
     """The reads of a loop's bounds or a branch's condition, as a statement."""
-    conds = _conditions(s)
+    conds = conditions(s)
     return If(conds[0], tuple(Eval(e) for e in conds[1:]), loc=s.loc)
-
-
-def _one_access(s: For | While | If, role: Role) -> bool:
-    """A cp.async in flight, or a vector loop of stores that reads none of the tiles that it writes: what a thread does
-    at once."""
-    if isinstance(s, For) and s.attr(MARK):
-        return True
-    if not isinstance(s, For) or s.kind != "vector" or not all(isinstance(x, Store) for x in s.body):
-        return False
-    touched = _touched(s, role)
-    return not {b for b, writes, _ in touched if writes} & {b for b, writes, _ in touched if not writes}
 
 
 def _divides(s: For | While | If, role: Role, world: World) -> bool:
     """True when some threads of the role may go another way here than others."""
-    if not all(world.uniform.uniform(e, "role") for e in _conditions(s)):
+    if not all(world.uniform.uniform(e, "role") for e in conditions(s)):
         return True
     return not isinstance(s, If) and rank(world.uniform.exits(s.body)) < rank("role")
-
-
-def own_ring(channel: Channel, role: Role) -> bool:
-    """True when the role feeds and empties this channel itself."""
-    return channel.producer == role.name and channel.consumers == (role.name,)
 
 
 def _meets_each_trip(channel: Channel) -> bool:
     """A ring of several versions whose Wait is a meeting of the role: the version that Acquire takes was last read
     before that meeting."""
     return channel.depth >= 2 and channel.completion in ("group", "none")
-
-
-def _touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
-    """(buffer, writes, proxy) of the shared tiles a statement is about to touch."""
-    if isinstance(s, Acquire):
-        if not own_ring(s.channel, role):
-            return []
-        proxy = "async" if s.channel.completion == "bytes" else "generic"
-        return [(b, True, proxy) for b in s.channel.buffers]
-    if isinstance(s, (Commit, Wait, Release)):
-        return []
-    if isinstance(s, For) and s.attr(MARK):
-        shared = [a for a in accesses(s) if a.buffer.space == "shared"]
-        return [(a.buffer, a.writes, "copy" if a.writes else "generic") for a in shared]
-    if isinstance(s, (If, For, While, Role)):
-        parts: list[Stmt] = [] if isinstance(s, Role) else [Eval(e) for e in _conditions(s)]
-        parts += [c for c in children(s) if isinstance(c, Stmt)]
-        return [t for part in parts for t in _touched(part, role)]
-    if isinstance(s, (Issue, Complete)):
-        # A copy staged in registers touches its shared tile when it completes; every other op when it is issued.
-        if bool(s.impl.detail.get("staged")) is isinstance(s, Issue):
-            return []
-        if s.impl.completion == "bytes" or s.impl.detail.get("ring"):
-            return []  # its channel's Acquire and Wait answer for the tile
-        if engine_fills(s):  # the kernel waits for it on its own barrier, but nobody may still use the tile
-            return [(a.buffer, True, "async") for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
-    proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else {}
-    found = []
-    for a in accesses(s.op if isinstance(s, Complete) else s):
-        if a.buffer.space == "shared":
-            proxy = proxies.get(a.buffer, "generic")
-            found += [(a.buffer, False, proxy)] if a.reads else []
-            found += [(a.buffer, True, proxy)] if a.writes else []
-    return found
-
-
-def engine_fills(s: Stmt) -> bool:
-    """A tensor copy into shared memory that the kernel waits for itself."""
-    if not isinstance(s, Issue) or s.impl.completion != "manual" or s.impl.engine != "tma":
-        return False
-    return any(a.writes and a.buffer.space == "shared" for a in s.op.effects())
 
 
 def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
@@ -263,10 +202,10 @@ def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
     return [Fence("proxy_async", f"ordinary stores to {names} before the copy engine or wgmma", loc=s.loc)]
 
 
-def _shows_landed(s: Stmt, touched: list[tuple[Buffer, bool, str]], pending: Pending, world: World) -> list[Stmt]:
+def _shows_landed(s: Stmt, uses: list[tuple[Buffer, bool, str]], pending: Pending, world: World) -> list[Stmt]:
     """Before wgmma or the copy engine reads what cp.async of other threads has brought: they are not of its proxy, and
     those threads do not wait for their copies, so the reader has the fence."""
-    read = [b for b, writes, proxy in touched if proxy == "async" and not writes and b in pending.landed]
+    read = [b for b, writes, proxy in uses if proxy == "async" and not writes and b in pending.landed]
     if not world.fences or not read:
         return []
     pending.landed.clear()
@@ -281,14 +220,14 @@ def _arrives(s: Stmt) -> bool:
 
 
 def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
-    touched = _touched(s, role)
+    uses = touched(s, role)
     made = _hands_over(s, pending, world)
     fence, reason, within = False, "", ""
     owners = world.owners.get(role, {})
     own: tuple[Buffer, ...] = ()
     if isinstance(s, Acquire) and s.channel in world.steady and _meets_each_trip(s.channel):
         own = s.channel.buffers  # the version that is taken was last used before this trip's meeting
-    for tile, writes, proxy in touched:
+    for tile, writes, proxy in uses:
         for buffer in world.overlaps.get(tile, (tile,)):
             owner = owners.get(buffer, "") if buffer is tile else ""
             if buffer in own or owner == "thread":
@@ -308,7 +247,7 @@ def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
                 found = found or f"`{buffer.name}` was written by ordinary stores{shared}"
             reason = reason or found
     if not fence:
-        made += _shows_landed(s, touched, pending, world)
+        made += _shows_landed(s, uses, pending, world)
     if not reason and within:
         made.append(Sync("warp", reason=within, loc=s.loc))
         pending.clear_of(b for b, owner in owners.items() if owner == "warp")
@@ -340,7 +279,7 @@ def _note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
         return
     if isinstance(s, (Issue, Complete)) and s.impl.detail.get("ring") and s.impl.completion != "bytes":
         pending.unfenced |= {a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"}
-    for buffer, writes, proxy in _touched(s, role):
+    for buffer, writes, proxy in touched(s, role):
         (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)
         if writes and proxy == "generic":
             pending.unfenced.add(buffer)
