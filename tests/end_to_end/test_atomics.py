@@ -267,6 +267,24 @@ def test_packed_with_the_old_values(lanes: int) -> None:
     everywhere(kernel, [v], [d + 2 * v, d + v], initial=[d, np.zeros(lanes, np.float16)])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_packed_on_vectors(dtype: str) -> None:
+    @T.prim_func
+    def kernel(V: T.Tensor((64,), dtype), D: T.Tensor((64,), dtype), P: T.Tensor((64,), dtype)):
+        with T.Kernel(1, threads=16):
+            tx = T.get_thread_binding()
+            at = T.Ramp(tx * 4, 1, 4)
+            old = T.atomic_addx4(D[at], V[at] * 2, return_prev=True)
+            P[tx * 4] = T.extract_lane(old, 0)
+            P[tx * 4 + 1 : tx * 4 + 4] = old[1:]
+            T.atomic_addx2(D[T.Ramp(tx * 4 + 2, -1, 2)], T.Broadcast(3, 2))
+
+    v, d = integers(1, (64,), dtype), integers(2, (64,), dtype)
+    added = d + v * 2
+    added.reshape(16, 4)[:, 1:3] += 3
+    everywhere(kernel, [v], [added, d], initial=[d, np.zeros(64, dtype)])
+
+
 @pytest.mark.parametrize(
     ("dtype", "wide"), [("float32", {"sm_80": 1, "sm_90a": 2}), ("float16", {"sm_80": 2, "sm_90a": 2})]
 )

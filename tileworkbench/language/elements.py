@@ -12,6 +12,7 @@ from ..ops.parallel import Parallel
 from .atomic import update
 from .builder import require
 from .faults import fault
+from .lanes import Lanes
 from .linear import difference
 from .regions import equal, to_region
 from .remarks import remarks
@@ -92,20 +93,26 @@ def all_of(buffer: Any) -> Expr:
 def _packed(lanes: int) -> Callable[..., Any]:
     def made(dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False) -> Any:
         what = f"T.atomic_addx{lanes}"
-        target, source = _row(what, dst, lanes), _row(what, value, lanes)
-        old = []
-        for n in range(lanes):
-            place, operand = Load(target.buffer, _lane(target, n)), Load(source.buffer, _lane(source, n))
-            old.append(update("add", place, operand, memory_order, return_prev))
-        return tuple(old) if return_prev else None
+        pairs = zip(_row(what, dst, lanes), _row(what, value, lanes, computed=True), strict=True)
+        old = [update("add", place, operand, memory_order, return_prev) for place, operand in pairs]
+        return Lanes(old) if return_prev else None
 
     made.__name__ = made.__qualname__ = f"atomic_addx{lanes}"
     made.__doc__ = f"""Adds {lanes} neighbouring elements, beginning at `value`, to those at `dst`, each atomically;
-    `return_prev` gives the {lanes} old values."""
+    `return_prev` gives the {lanes} old values. Both may be vectors of {lanes}, such as elements at a T.Ramp."""
     return made
 
 
-def _row(what: str, value: Any, lanes: int) -> Region:
+def _row(what: str, value: Any, lanes: int, computed: bool = False) -> list[Expr]:
+    """The elements of an operand; `computed` ones may be any values."""
+    if isinstance(value, Lanes) and len(value) == lanes and (computed or all(isinstance(e, Load) for e in value)):
+        return list(value)
+    if isinstance(value, Lanes):
+        raise fault(
+            f"{what}: an operand is a vector of {len(value)}",
+            f"it has {lanes} lanes, and the destination's are elements",
+            f"write `A[T.Ramp(i, 1, {lanes})]`",
+        )
     region = to_region(value, what)
     *front, last = region.extents
     starts = isinstance(value, Load | Region) and last == 1
@@ -115,11 +122,8 @@ def _row(what: str, value: Any, lanes: int) -> Region:
             "it is the first of them, or a row of as many",
             f"write `A[i, j]` or `A[i, j : j + {lanes}]`",
         )
-    return region
-
-
-def _lane(region: Region, n: int) -> tuple[Expr, ...]:
-    return (*region.starts[:-1], binary("add", region.starts[-1], n))
+    first = region.starts[-1]
+    return [Load(region.buffer, (*region.starts[:-1], binary("add", first, n))) for n in range(lanes)]
 
 
 atomic_addx2, atomic_addx4 = _packed(2), _packed(4)
