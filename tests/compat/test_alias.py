@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tileworkbench.language as T
 from tileworkbench.compat import alias_tilelang, remove_alias, run_script
 from tileworkbench.compat.surface import PAGES, page
 from tileworkbench.errors import LanguageError, OptionError, TargetError, TileError
+from tileworkbench.ir.text import show_expr
 
 SCRIPT = """
 import sys
@@ -184,6 +186,18 @@ def test_dtypes_by_tvms_name():
         assert (DataType("float16").bits, DataType("int8x4").bits, DataType("int8x4").lanes) == (16, 8, 4)
         assert (DataType("float8_e4m3").itemsize, DataType("int4").bits) == (1, 4)
         assert DataType("float16") == "float16"
+        assert isinstance(T.float16, DataType) and isinstance(T.float6_e2m3fn, DataType)
+        assert isinstance(DataType("int8"), DataType) and not isinstance("int8", DataType)
+
+
+def test_conditions_by_tvms_names():
+    with alias_tilelang():
+        import tvm.tirx as tirx
+        from tvm.tirx.expr import And, Not, Or, Var
+
+        a, b = Var("a", T.int32), Var("b", T.int32)
+        made = Or(Not(tirx.all(a < b, b < 4)), And(a > 1, b > 1))
+        assert str(made.dtype) == "bool" and show_expr(made) == "not (a < b and b < 4) or a > 1 and b > 1"
 
 
 def test_tvms_targets_name_ours():

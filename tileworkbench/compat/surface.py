@@ -237,6 +237,7 @@ PAGES: dict[str, Page] = {
     "tilelang.tvm.error": Page(at("errors", InternalError="TileError", TVMError="TileError"), foreign=TVM),
     "tilelang.tvm.testing": Page(TESTING, foreign=TVM),
     "tilelang.tvm.tirx": Page(TIRX, rest="compat.tirx"),
+    "tilelang.tvm.tirx.expr": Page(TIRX, rest="compat.tirx"),
 }
 # `from tilelang import tvm` and `import tvm` name one package.
 PAGES |= {path.removeprefix("tilelang."): page for path, page in PAGES.items() if path.startswith("tilelang.tvm")}

@@ -10,7 +10,7 @@ from .. import language
 from ..errors import TileError
 from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
-from ..language.dtypes import NAMES, UNBUILT, vector_dtype
+from ..language.dtypes import NAMES, UNBUILT, UnbuiltDtype, vector_dtype
 from ..target import Target
 from .foreign import Foreign, ForeignName
 
@@ -20,7 +20,14 @@ Buffer = expr.Buffer
 BufferLoad = expr.Load
 
 
-class DataType(str):
+class _OfLanguage(type):
+    """The language's own dtype objects count as instances."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return type.__instancecheck__(cls, value) or isinstance(value, language.dtype | UnbuiltDtype)
+
+
+class DataType(str, metaclass=_OfLanguage):
     """A type by its name, with TVM's attributes: `DataType("float16").bits`."""
 
     def __new__(cls, value: Any) -> DataType:
@@ -92,6 +99,21 @@ def all(*conditions: Any) -> Any:
 def any(*conditions: Any) -> Any:
     """Whether a condition holds."""
     return functools.reduce(lambda a, b: expr.logical("lor", a, b), map(expr.as_expr, conditions))
+
+
+def And(a: Any, b: Any) -> Any:
+    """Whether both conditions hold."""
+    return expr.logical("land", expr.as_expr(a), expr.as_expr(b))
+
+
+def Or(a: Any, b: Any) -> Any:
+    """Whether one of the conditions holds."""
+    return expr.logical("lor", expr.as_expr(a), expr.as_expr(b))
+
+
+def Not(a: Any) -> Any:
+    """Whether the condition does not hold."""
+    return expr.logical_not(expr.as_expr(a))
 
 
 def determine_fp8_type(fp8_format: str = "e4m3") -> Any:
