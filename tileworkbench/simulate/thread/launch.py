@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AssumptionError, InternalError, LaunchError, ResourceError, SimulationError, TargetError
+from ...errors import AssumptionError, InternalError, LaunchError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
-from ...ir.instr import AtomicMem, BulkStore, StoreMem, Sync, TmaStore
+from ...ir.instr import Sync
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
-from ...ir.region import root
 from ...options import options
-from . import scalars
+from .arguments import Argument, bind, bind_values, check_memory
 from .block import Block, Event
 from .faults import Fault, fault
-from .memory import Space, tensor_space
+from .memory import Space
 from .program import Program
 from .rows import ROWS
 from .warp import Warp
@@ -111,7 +110,7 @@ def run(
     lanes = getattr(arch, "warp_size", None) or kernel.attrs.get("warp_size", 32)
     launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
     made = kernel.outputs if outputs is None else tuple(outputs)
-    bound = _bind(launch, kernel, args, made)
+    bound = bind(launch, kernel, args, made)
     if (fact := _unmet(launch)) is not None and fact.required:
         raise AssumptionError(fact.text, fact.cond.loc)
     if fact is not None:
@@ -120,7 +119,7 @@ def run(
             rule=f"it was built for arguments of which it holds that {fact.text}",
             fix="run the general variant, as tileworkbench.simulate and launches do",
         )
-    _check_memory(launch, -(-(kernel.launch_threads or kernel.threads) // lanes))
+    check_memory(launch, -(-(kernel.launch_threads or kernel.threads) // lanes))
     with np.errstate(all="ignore"):
         program = Program(kernel, lanes, ROWS)
         launch.grid = tuple(launch.evaluate(extent) for extent in kernel.grid)
@@ -141,7 +140,7 @@ def run(
 def unmet(kernel: Kernel, args: Sequence[Any]) -> Assumed | None:
     """What the kernel was built for and these arguments do not keep, other than alignment, which arrays here have."""
     launch = Launch(kernel, "eager", 0, False, 0)
-    _bind_values(launch, kernel, args)
+    bind_values(launch, kernel, args)
     return _unmet(launch)
 
 
@@ -190,124 +189,7 @@ def _blocks(grid: tuple[int, ...], wanted: Any) -> Iterable[tuple[int, tuple[int
         yield number, tuple(reversed(reverse))  # type: ignore[misc]
 
 
-# --- arguments --------------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class _Argument:
-    array: np.ndarray
-    view: np.ndarray  # the tensor's elements inside the flat storage
-    copied: bool
-
-
-def _bind_values(launch: Launch, kernel: Kernel, args: Sequence[Any]) -> None:
-    """Scalars, and the extents and strides of tensors."""
-    if len(args) != len(kernel.params):
-        raise LaunchError(
-            f"{len(args)} arguments for {kernel.name}, which has {len(kernel.params)} parameters",
-            rule="arguments come in order of the parameters",
-            fix="pass one argument a parameter",
-        )
-    for param, arg in zip(kernel.params, args, strict=True):
-        if isinstance(param, Var):
-            launch.values[param] = scalars.constant(arg, param.dtype)
-        else:
-            _bind_symbols(launch, param, arg)
-
-
-def _bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, ...]) -> dict[Buffer, _Argument]:
-    _bind_values(launch, kernel, args)
-    written = {b for n in walk(kernel.body) for b in _written(n, kernel)}
-    bound = {}
-    for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
-        if isinstance(param, Buffer):
-            bound[param] = _tensor(launch, param, arg, position not in made, param in written)
-    for buffer in kernel.buffers:  # workspaces of the kernel's own
-        if buffer.space == "global" and buffer not in launch.tensors:
-            size = prod(launch.evaluate(s) for s in buffer.shape)
-            launch.tensors[buffer] = tensor_space(
-                buffer, np.zeros(size, dtype=buffer.dtype.numpy), False, buffer in written
-            )
-    return bound
-
-
-def _check_memory(launch: Launch, warps: int) -> None:
-    """Race records take up to 27 bytes a unit and 20 a unit and warp."""
-    units = launch.kernel.shared_bytes + sum(x.defined.size for x in launch.tensors.values() if x.shadow is not None)
-    need, limit = units * (27 + 20 * warps), int(options.simulate_memory_limit)
-    if need > limit:
-        raise ResourceError(
-            f"the thread machine's race records of {launch.kernel.name} take up to {need} bytes",
-            rule=f"a simulated kernel may take {limit} bytes (option simulate_memory_limit)",
-            fix="use smaller tensors, the tile machine, or raise simulate_memory_limit",
-        )
-
-
-def _written(n: Any, kernel: Kernel) -> list[Buffer]:
-    if isinstance(n, (StoreMem, AtomicMem, BulkStore)):
-        return [root(n.dst.buffer)] if not isinstance(n, AtomicMem) or n.op != "load" else []
-    if isinstance(n, TmaStore):
-        return [m.tensor for m in kernel.maps if m.name == n.map]
-    return []
-
-
-def _bind_symbols(launch: Launch, buffer: Buffer, array: Any) -> None:
-    if not isinstance(array, np.ndarray):
-        raise LaunchError(
-            f"{type(array).__name__} for tensor {buffer.name!r}",
-            rule="tensors are NumPy arrays",
-            fix="pass np.asarray(…)",
-        )
-    if array.dtype != buffer.dtype.numpy:
-        raise LaunchError(
-            f"{array.dtype} array for {buffer.name!r}",
-            rule=f"its dtype is {buffer.dtype}",
-            fix=f"pass .astype({buffer.dtype.numpy})",
-        )
-    if array.ndim != len(buffer.shape):
-        raise LaunchError(
-            f"rank {array.ndim} array for {buffer.name!r}", rule=f"its rank is {len(buffer.shape)}", fix="reshape it"
-        )
-    strides = tuple(s // array.itemsize for s in array.strides)
-    for entries, found in ((buffer.shape, array.shape), (buffer.strides or (), strides)):
-        for entry, size in zip(entries, found, strict=bool(entries)):
-            if isinstance(entry, Var) and entry not in launch.values:
-                launch.values[entry] = int(size)
-
-
-def _tensor(launch: Launch, buffer: Buffer, array: np.ndarray, defined: bool, written: bool) -> _Argument:
-    """Checks the shape and puts the tensor into flat storage: its own when it is row-major, else a copy with gaps."""
-    shape = tuple(launch.evaluate(s) for s in buffer.shape)
-    if shape != array.shape:
-        raise LaunchError(
-            f"shape {array.shape} for {buffer.name!r}", rule=f"its shape is {shape}", fix="pass an array of that shape"
-        )
-    if written and not array.flags.writeable:
-        raise LaunchError(
-            f"a read-only array for {buffer.name!r}, which the kernel writes",
-            rule="outputs are writeable",
-            fix="pass a copy",
-        )
-    dense = buffer.strides is None
-    if dense and array.flags.c_contiguous:
-        flat = array.reshape(-1)
-        launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
-        return _Argument(array, array, False)
-    strides = (
-        tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
-        if dense
-        else tuple(launch.evaluate(s) for s in buffer.strides or ())
-    )
-    span = 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if array.size else 0
-    flat = np.zeros(span, dtype=array.dtype)
-    view = np.lib.stride_tricks.as_strided(flat, shape, tuple(s * array.itemsize for s in strides))
-    view[...] = array
-    space = launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
-    valid = np.zeros(span, dtype=bool)
-    np.lib.stride_tricks.as_strided(valid, shape, strides)[...] = True
-    space.valid = None if valid.all() else valid
-    return _Argument(array, view, True)
-
-
-def _result(launch: Launch, kernel: Kernel, bound: dict[Buffer, _Argument], made: tuple[int, ...]) -> ThreadRun:
+def _result(launch: Launch, kernel: Kernel, bound: dict[Buffer, Argument], made: tuple[int, ...]) -> ThreadRun:
     shown, defined = [], {}
     for position, param in enumerate(kernel.params):
         if not isinstance(param, Buffer):
@@ -319,13 +201,5 @@ def _result(launch: Launch, kernel: Kernel, bound: dict[Buffer, _Argument], made
             argument.array[...] = argument.view
         if position in made or not made:
             shown.append(argument.array)
-            defined[param.name] = _mask(space, argument)
+            defined[param.name] = argument.mask(space)
     return ThreadRun(tuple(shown), defined, tuple(launch.events), launch.steps, tuple(launch.faults))
-
-
-def _mask(space: Space, argument: _Argument) -> Any:
-    strides = argument.view.strides if argument.copied else None
-    if strides is None:
-        return space.defined.reshape(argument.array.shape)
-    steps = tuple(s // argument.array.itemsize for s in strides)
-    return np.lib.stride_tricks.as_strided(space.defined, argument.array.shape, steps).copy()
