@@ -19,7 +19,7 @@ from .groups import GroupWork, add
 from .loadstore import mark
 from .memory import Space, check_defined, resolver, uniform
 from .program import Program
-from .shadow import Pending
+from .races import Pending
 from .warp import Warp
 
 Array = Any

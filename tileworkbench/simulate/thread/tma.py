@@ -20,7 +20,7 @@ from .faults import fault
 from .groups import GroupWork, add
 from .memory import Space, check_defined, resolver, uniform
 from .program import Program
-from .shadow import Pending
+from .races import Pending
 from .waits import barrier
 from .warp import Warp
 

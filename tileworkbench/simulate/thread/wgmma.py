@@ -24,7 +24,7 @@ from .memory import check_defined, uniform
 from .program import Program
 from .registers import register_rows
 from .rules import RULES
-from .shadow import Pending
+from .races import Pending
 from .sparse import check_metadata, dense_rows, words_of
 from .tensor import accumulate, operand_values
 from .warp import Blocked, RegFile, Warp
