@@ -22,9 +22,9 @@ from .fragments import shape_of, wgmma_a, wgmma_accumulator
 from .groups import GroupWork, add
 from .memory import check_defined, uniform
 from .program import Program
+from .races import Pending
 from .registers import register_rows
 from .rules import RULES
-from .races import Pending
 from .sparse import check_metadata, dense_rows, words_of
 from .tensor import accumulate, operand_values
 from .warp import Blocked, RegFile, Warp
