@@ -9,84 +9,20 @@ happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from itertools import takewhile
 
 from ..ir.expr import Buffer, const
-from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import replace, walk
-from ..ir.planned import Acquire, Channel, Complete, Issue, Role, Wait
+from ..ir.planned import Issue, Role
 from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
-from ..ops.barrier import BarrierWait
-from ..ops.intrinsics import block_meeting, named_meeting
 from ..target import Target
+from .hazards import Pending, World, before, note
 from .in_flight import filled, with_copies_in_flight
 from .owners import owners
 from .shared_plan import overlaps
-from .touched import conditions, engine_fills, one_access, own_ring, touched
-
-
-@dataclass(frozen=True)
-class World:
-    """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included. `uniform`
-    tells where all threads of a role go together. `async_read`: tiles that the copy engine or wgmma reads somewhere."""
-
-    fences: bool
-    overlaps: Mapping[Buffer, tuple[Buffer, ...]]
-    uniform: Uniformity
-    async_read: frozenset[Buffer]
-    rings: frozenset[Buffer] = frozenset()  # tiles that rings fill by ordinary stores or cp.async
-    filled: frozenset[Buffer] = frozenset()  # tiles that the kernel's own cp.async fills for others to read
-    owners: Mapping[Role, Mapping[Buffer, str]] = field(default_factory=dict)  # tiles whose elements stay with someone
-    steady: frozenset[Channel] = frozenset()  # rings whose loop this is: each trip begins with their meeting
-
-    def inside(self, loop: For | While) -> World:
-        """The world of a loop's body."""
-        rings = {s.channel for s in loop.body if isinstance(s, Wait)}
-        return changed(self, steady=self.steady | rings)
-
-
-@dataclass
-class Pending:
-    """Accesses to shared tiles since the last meeting of the role: buffer → proxies. `unfenced`: tiles with ordinary
-    stores that no proxy fence has followed yet; a meeting alone does not show them to the copy engine. `landed`: tiles
-    that other threads' cp.async has filled, which a fence of this role's shows to wgmma and the copy engine."""
-
-    reads: dict[Buffer, set[str]] = field(default_factory=dict)
-    writes: dict[Buffer, set[str]] = field(default_factory=dict)
-    unfenced: set[Buffer] = field(default_factory=set)
-    landed: set[Buffer] = field(default_factory=set)
-
-    def copy(self) -> Pending:
-        reads, writes = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
-        return Pending(reads, writes, set(self.unfenced), set(self.landed))
-
-    def merge(self, other: Pending) -> Pending:
-        out = self.copy()
-        for mine, theirs in ((out.reads, other.reads), (out.writes, other.writes)):
-            for buffer, proxies in theirs.items():
-                mine.setdefault(buffer, set()).update(proxies)
-        out.unfenced |= other.unfenced
-        out.landed |= other.landed
-        return out
-
-    def take(self, other: Pending) -> None:
-        """Becomes the other one."""
-        self.reads, self.writes, self.unfenced, self.landed = other.reads, other.writes, other.unfenced, other.landed
-
-    def clear(self) -> None:
-        self.reads.clear()
-        self.writes.clear()
-
-    def clear_of(self, buffers: Iterable[Buffer]) -> None:
-        """A meeting that serves these tiles only."""
-        for buffer in buffers:
-            self.reads.pop(buffer, None)
-            self.writes.pop(buffer, None)
+from .touched import conditions, one_access
 
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
@@ -124,14 +60,14 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             continue
         if isinstance(s, (For, While, If)) and (one_access(s, role) or _divides(s, role, world)):
             # Threads part here, or the loop is one wide access: they meet before, not inside.
-            out += _before(s, pending, role, world)
+            out += before(s, pending, role, world)
             out.append(s)
-            _note(s, pending, role, world)
+            note(s, pending, role, world)
             continue
         if isinstance(s, (For, While, If)):
             asked = _asked(s)
-            out += _before(asked, pending, role, world)
-            _note(asked, pending, role, world)
+            out += before(asked, pending, role, world)
+            note(asked, pending, role, world)
         if isinstance(s, (For, While)):
             trial = pending.copy()
             inside = world.inside(s)
@@ -139,13 +75,13 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             entry = pending.merge(trial)
             leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
             if leaves:  # a trip may end before its meetings
-                _note(If(const(True), s.body), entry, role, world)
+                note(If(const(True), s.body), entry, role, world)
             left = entry.copy()
             inner = _body(s.body, entry, role, inside)
             entry = entry.merge(left) if leaves else entry
             if isinstance(s, While):
-                inner = (*inner, *_before(asked, entry, role, world))
-                _note(asked, entry, role, world)
+                inner = (*inner, *before(asked, entry, role, world))
+                note(asked, entry, role, world)
             pending.take(pending.merge(entry))
             out.append(replace(s, body=inner))
             continue
@@ -155,19 +91,19 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             pending.take(pending.merge(other))
             out.append(replace(s, then=then, orelse=orelse))
             continue
-        out += _before(s, pending, role, world)
+        out += before(s, pending, role, world)
         out.append(s)
-        _note(s, pending, role, world)
+        note(s, pending, role, world)
     return tuple(out)
 
 
 def _side_by_side(run: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> list[Stmt]:
     """Roles of some warpgroups each: everyone meets before them if need be; among themselves the kernel orders them."""
     every = If(const(True), tuple(x for r in run for x in r.body))  # type: ignore[attr-defined]
-    out = _before(every, pending, role, world)
+    out = before(every, pending, role, world)
     for r in run:
         out.append(replace(r, body=_body(r.body, Pending(unfenced=set(pending.unfenced)), r, world)))  # type: ignore[attr-defined, arg-type]
-    _note(every, pending, role, world)
+    note(every, pending, role, world)
     return out
 
 
@@ -182,104 +118,3 @@ def _divides(s: For | While | If, role: Role, world: World) -> bool:
     if not all(world.uniform.uniform(e, "role") for e in conditions(s)):
         return True
     return not isinstance(s, If) and rank(world.uniform.exits(s.body)) < rank("role")
-
-
-def _meets_each_trip(channel: Channel) -> bool:
-    """A ring of several versions whose Wait is a meeting of the role: the version that Acquire takes was last read
-    before that meeting."""
-    return channel.depth >= 2 and channel.completion in ("group", "none")
-
-
-def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
-    """Before the kernel's own meeting or arrival: ordinary stores to what the engine or wgmma reads are fenced."""
-    if not world.fences or not (_arrives(s) or named_meeting(s)):
-        return []
-    plain = [b for b in pending.unfenced if b in world.async_read]
-    if not plain:
-        return []
-    pending.unfenced.clear()
-    names = ", ".join(f"`{b.name}`" for b in plain)
-    return [Fence("proxy_async", f"ordinary stores to {names} before the copy engine or wgmma", loc=s.loc)]
-
-
-def _shows_landed(s: Stmt, uses: list[tuple[Buffer, bool, str]], pending: Pending, world: World) -> list[Stmt]:
-    """Before wgmma or the copy engine reads what cp.async of other threads has brought: they are not of its proxy, and
-    those threads do not wait for their copies, so the reader has the fence."""
-    read = [b for b, writes, proxy in uses if proxy == "async" and not writes and b in pending.landed]
-    if not world.fences or not read:
-        return []
-    pending.landed.clear()
-    return [Fence("proxy_async", f"`{read[0].name}` was filled by cp.async before wgmma or the copy engine", loc=s.loc)]
-
-
-def _arrives(s: Stmt) -> bool:
-    """The kernel's own arrival on a barrier."""
-    if not isinstance(s, Issue) or not s.op.manual:
-        return False
-    return any(a.buffer.space == "barrier" and a.writes for a in s.op.effects())
-
-
-def _before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
-    uses = touched(s, role)
-    made = _hands_over(s, pending, world)
-    fence, reason, within = False, "", ""
-    owners = world.owners.get(role, {})
-    own: tuple[Buffer, ...] = ()
-    if isinstance(s, Acquire) and s.channel in world.steady and _meets_each_trip(s.channel):
-        own = s.channel.buffers  # the version that is taken was last used before this trip's meeting
-    for tile, writes, proxy in uses:
-        for buffer in world.overlaps.get(tile, (tile,)):
-            owner = owners.get(buffer, "") if buffer is tile else ""
-            if buffer in own or owner == "thread":
-                continue
-            shared = "" if buffer is tile else f" (its bytes are `{tile.name}`'s now)"
-            found = ""
-            if pending.writes.get(buffer):
-                found = f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
-            elif writes and pending.reads.get(buffer):
-                found = f"`{buffer.name}` is still being read when this writes it{shared}"
-            if owner == "warp":
-                within = within or found
-                continue
-            served = buffer is tile and buffer in world.rings  # its Wait has the fence
-            if world.fences and proxy == "async" and buffer in pending.unfenced and not served:
-                fence = True
-                found = found or f"`{buffer.name}` was written by ordinary stores{shared}"
-            reason = reason or found
-    if not fence:
-        made += _shows_landed(s, uses, pending, world)
-    if not reason and within:
-        made.append(Sync("warp", reason=within, loc=s.loc))
-        pending.clear_of(b for b, owner in owners.items() if owner == "warp")
-    if not reason:
-        return made
-    if fence:
-        made.append(Fence("proxy_async", f"ordinary stores before the copy engine or wgmma: {reason}", loc=s.loc))
-        pending.unfenced.clear()
-        pending.landed.clear()
-    made.append(Sync("role", reason=reason, loc=s.loc))
-    pending.clear()
-    return made
-
-
-def _note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
-    if world.filled and any(isinstance(n, BarrierWait) for n in walk(s)):
-        pending.landed |= world.filled
-    if isinstance(s, Wait):
-        if own_ring(s.channel, role) and s.channel.completion in ("group", "none") and s.meets:
-            pending.clear()  # lowered to a wait and a meeting of the role
-        elif own_ring(s.channel, role):  # a phase may pass twice only when every warp has seen it pass once
-            for buffer in s.channel.buffers:
-                pending.reads.setdefault(buffer, set()).add("generic")
-        return
-    if isinstance(s, Sync) or block_meeting(s):
-        pending.clear()
-        return
-    if isinstance(s, Acquire) or engine_fills(s):
-        return
-    if isinstance(s, (Issue, Complete)) and s.impl.detail.get("ring") and s.impl.completion != "bytes":
-        pending.unfenced |= {a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"}
-    for buffer, writes, proxy in touched(s, role):
-        (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)
-        if writes and proxy == "generic":
-            pending.unfenced.add(buffer)
