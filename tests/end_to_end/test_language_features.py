@@ -65,6 +65,28 @@ def test_dp4a_adds_four_products():
     everywhere(kernel, [a, b], (a.astype(np.int64) * b).sum(1))
 
 
+def test_dp4a_begins_at_the_first_element_of_tiles_and_slices():
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 8), "int8"), B: T.Tensor((32, 4), "int8"), C: T.Tensor((32,), "int32")):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            a = T.alloc_local((8,), "int8")
+            b = T.alloc_local((4,), "int8")
+            acc = T.alloc_local((1,), "int32")
+            acc[0] = tx
+            for i in T.serial(8):
+                a[i] = A[tx, i]
+            for i in T.serial(4):
+                b[i] = B[tx, i]
+            T.dp4a(a, b, acc)
+            T.dp4a(a[4:8], b[0], acc)
+            C[tx] = acc[0]
+
+    a, b = integers(2, (32, 8), "int8", 127), integers(3, (32, 4), "int8", 127)
+    wide = a.astype(np.int64)
+    everywhere(kernel, [a, b], np.arange(32) + ((wide[:, :4] + wide[:, 4:]) * b).sum(1))
+
+
 @pytest.mark.parametrize("stages", [0, 2])
 def test_tile_loaded_in_either_branch_and_used_after_it(stages):
     @T.prim_func

@@ -8,7 +8,7 @@ import pytest
 import tileworkbench as tw
 import tileworkbench.language as T
 from tests.end_to_end.harness import everywhere, integers
-from tileworkbench.errors import TargetError
+from tileworkbench.errors import LaunchError, TargetError
 
 
 @pytest.mark.parametrize("n", [0, 1, 13, 256, 600])
@@ -121,3 +121,33 @@ def test_no_copy_engine_takes_such_an_extent(how):
     with pytest.raises(TargetError, match=f"cannot use {how} here .*only at run time") as caught:
         tw.compile(kernel, target="sm_90a")
     assert caught.value.loc is not None
+
+
+def tail_of(n, tile):
+    length = T.dynamic("length")
+
+    @T.prim_func
+    def kernel(A: T.Tensor((length, 4), "int32"), B: T.Tensor((tile, 4), "int32"), C: T.Tensor((length, 4), "int32")):
+        with T.Kernel(1, threads=64):
+            near = T.alloc_shared((tile, 4), "int32")
+            T.copy(A[0:length, :], near)
+            T.copy(near, B)
+            T.copy(near, C[0:length, :])
+
+    return kernel
+
+
+@pytest.mark.parametrize("n", [1, 77, 128])
+def test_a_slice_to_the_end_of_a_tensor_beside_a_tile(n):
+    a = integers(7, (n, 4), "int32")
+    whole = np.zeros((128, 4), np.int32)
+    whole[:n] = a
+    everywhere(tail_of(n, 128), [a], [whole, a])
+
+
+def test_a_tile_that_is_too_small_for_such_a_slice():
+    a = integers(7, (129, 4), "int32")
+    with pytest.raises(LaunchError, match="length elements of `A` are copied as a tile of 128"):
+        tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="tile")
+    with pytest.raises(LaunchError, match="length elements of `A` are copied as a tile of 128"):
+        tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="thread", target="sm_90a")

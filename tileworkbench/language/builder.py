@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import Loc, TileError
 from ..ir.expr import Buffer, Expr, Load, Var
+from ..ir.kernel import Assumed
 from ..ir.node import children, walk
 from ..ir.op import Op
 from ..ir.stmt import Stmt, Store
@@ -74,6 +75,7 @@ class Builder:
         self.returned: Any = None
         self.return_loc: Loc | None = None
         self.attrs: dict[str, Any] = {}
+        self.asserts: list[Assumed] = []  # what holds of every call, whichever kernel says so
         self.reduced: dict[Buffer, Any] = {}  # what T.alloc_reducer made, and the state of each
         self.random: Any = None  # the generator that T.rng_init started in the open T.Kernel
         self.reducers: list[Any] = []  # of the open T.attr blocks

@@ -167,7 +167,7 @@ class Control(Assignments):
         made = Assert(truth(cond), str(message()), loc=self.loc(k))
         if builder.launch is None:
             stated = Assumed(replace(made.cond, loc=made.loc), made.message or f"assert {show_expr(made.cond)}", True)
-            builder.attrs["asserts"] = (*builder.attrs.get("asserts", ()), stated)
+            builder.asserts.append(stated)
         else:
             builder.emit(made)
 

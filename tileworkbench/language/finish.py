@@ -51,7 +51,7 @@ def _finished(builder: Builder, header: Loc) -> tuple[Kernel, ...]:
     spaces = {"workspaces": tuple(range(first, len(every)))} if builder.workspaces else {}
     made = []
     for number, launch in enumerate(builder.launches):
-        attrs = {**builder.attrs, **launch.attrs, **spaces}
+        attrs = {**builder.attrs, **launch.attrs, **spaces, "asserts": tuple(builder.asserts)}
         name = builder.name if number == 0 else f"{builder.name}_{number}"
         made.append(one_kernel(name, every, launch, outputs, attrs, table.defaults, header))
     return tuple(made)

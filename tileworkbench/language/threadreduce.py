@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.dtype import DType
-from ..ir.expr import Binary, Call, Const, Expr, Load, Var, as_expr, binary, cast, const, select, truth
+from ..ir.expr import Binary, Buffer, Call, Const, Expr, Load, Var, as_expr, binary, cast, const, select, truth
 from ..ir.stmt import Region, Store
 from .builder import require
 from .faults import fault
@@ -101,14 +101,22 @@ def _axes(what: str, threads: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def dp4a(A: Any, B: Any, C: Any) -> None:
-    """C += Σ A[i]·B[i] over four neighbouring 8-bit integers that begin at the elements `A` and `B`; C is 32-bit."""
+    """C += Σ A[i]·B[i] over four neighbouring int8 elements that begin at the elements `A` and `B` (a tensor's or
+    slice's first); C is an int32 element. ShapeError for other types, or where fewer than four are left."""
     builder = require("T.dp4a")
     a, b, c = (_first("T.dp4a", word, v) for word, v in (("A", A), ("B", B), ("C", C)))
-    for region, bits in ((a, 8), (b, 8), (c, 32)):
-        if not region.buffer.dtype.is_int or region.buffer.dtype.bits != bits:
+    for first, dtype in ((a, "int8"), (b, "int8"), (c, "int32")):
+        if first.buffer.dtype.name != dtype:
             raise ShapeError(
-                f"T.dp4a: `{region.buffer.name}` holds {region.buffer.dtype}",
-                rule="A and B hold 8-bit integers, C 32-bit ones",
+                f"T.dp4a requires {dtype} here, `{first.buffer.name}` holds {first.buffer.dtype}",
+                rule="A and B hold int8, C int32",
+                fix="use `+=` with the products",
+            )
+        at, extent = first.indices[-1], first.buffer.shape[-1]
+        if dtype == "int8" and isinstance(at, Const) and isinstance(extent, int) and at.value + 4 > extent:
+            raise ShapeError(
+                f"T.dp4a: four elements of `{first.buffer.name}` from {at.value} on, of {extent}",
+                rule="the four elements lie in one row",
                 fix="use `+=` with the products",
             )
     total: Expr = Load(c.buffer, c.indices, loc=builder.here)
@@ -118,6 +126,8 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
 
 
 def _first(what: str, word: str, value: Any) -> Load:
+    if isinstance(value, Buffer) and value.space != "var":
+        return Load(value, (const(0),) * value.rank, loc=value.loc)
     if isinstance(value, Region):
         return Load(value.buffer, value.starts, loc=value.loc)
     if not isinstance(value, Load):

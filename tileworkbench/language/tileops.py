@@ -15,6 +15,7 @@ from ..ops.reduce import Reduce
 from ..ops.scan import Scan
 from .barrier import one_barrier as _barrier
 from .builder import require
+from .edges import fit_to_tile
 from .faults import fault, shown
 from .layouts import check_layout
 from .regions import equal, pair, to_region
@@ -59,7 +60,7 @@ def move(what: str, src: Any, dst: Any, given: tuple[tuple[str, Any], ...], barr
         value = cast(as_expr(src), dst.buffer.dtype)
         builder.emit(Store(dst.buffer, dst.indices, value, loc=builder.here))
         return
-    a, b = pair(src, dst, what)
+    a, b = pair(*fit_to_tile(builder, src, dst), what)
     if (layout := dict(given).get("loop_layout")) is not None:
         check_layout(builder, "the copy", [e for e in b.extents if e != 1], layout, spread=True)
     builder.emit(Copy(a, b, given, barrier, loc=builder.here))

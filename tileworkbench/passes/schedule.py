@@ -22,6 +22,7 @@ from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Rol
 from ..ir.region import overlap, root
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
 from ..target import Target
+from .own_writes import after_writes
 from .specialise import NO_LIMIT, stages
 
 
@@ -114,6 +115,10 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
                         continue
                     if n.buffer.space not in ("var", "local") or root(n.buffer) in changed:
                         return f"a copy's place depends on `{n.buffer.name}`, written in the loop"
+    written = after_writes(loop)
+    for copy in copies:
+        if copy.op in written:
+            return f"`{written[copy.op].name}` is read and written"
     reason = _partly(copies)
     if reason:
         return reason

@@ -16,6 +16,8 @@ from ..ir.stmt import For, If, Let
 from ..ops.warpgroup import WarpGroups
 from ..target import LARGEST_GRID, Target
 from .facts import after_let, inside_loop, kernel_facts
+from .grid import meets
+from .own_writes import after_writes
 from .tiles import agree
 
 Choices = Mapping[Op, Choice]
@@ -98,14 +100,35 @@ def defined_outside(op: Op, choice: Choice, values: Mapping[Buffer, Const]) -> C
     return Choice(left, (*choice.refused, *refused))
 
 
+def unwritten(op: Op, choice: Choice, written: Mapping[Op, Buffer]) -> Choice:
+    """The choice without the copy engine's loads of what the kernel may have written before; TargetError when no other
+    implementation is left."""
+    early = tuple(i for i in choice.impls if i.completion == "bytes") if op in written else ()
+    if not early:
+        return choice
+    name = written[op].name
+    left = tuple(i for i in choice.impls if i not in early)
+    if not left:
+        raise TargetError(
+            f"T.{op.name} by {early[0].name} reads `{name}`, which the kernel writes before",
+            rule="the copy engine does not see a block's ordinary stores in the order of its statements",
+            fix="use T.copy without asking for an instruction",
+            loc=op.loc,
+        )
+    refused = tuple(Refusal(i.name, f"the kernel may write `{name}` before, by ordinary stores") for i in early)
+    return Choice(left, (*choice.refused, *refused))
+
+
 def select(kernel: Kernel, target: Target) -> Kernel:
     """The kernel with `attrs["choices"]`: op → ranked implementations and refusals."""
     warps = -(-kernel.threads // target.arch.warp_size)
     facts = kernel_facts(kernel, target)
     off = dict(kernel.attrs.get("without", ()))
     outside = kernel.attrs.get("safe_values", {})
+    # Where the grid meets, a fence lets the copy engine see what was stored before.
+    written = {} if meets(kernel) else after_writes(kernel.body)
     choices: dict[Op, Choice] = {
-        op: allowed(defined_outside(op, op.impls(known, target, width), outside), off)
+        op: unwritten(op, allowed(defined_outside(op, op.impls(known, target, width), outside), off), written)
         for op, known, width in ops_with_facts(kernel.body, facts, warps, target.arch.warp_size)
     }
     made = agree(tuple(choices), choices, kernel.attrs.get("layouts", {}))
