@@ -178,9 +178,11 @@ class AssumptionError(LaunchError, RuntimeError):
 
     code = "assumption"
 
-    def __init__(self, text: str, loc: Loc | None = None) -> None:
+    @classmethod
+    def of(cls, text: str, loc: Loc | None = None) -> AssumptionError:
+        """For the fact that `text` tells, stated at `loc`."""
         rule, fix = "the kernel says it of every call", "call it with such arguments, or take that out of the kernel"
-        super().__init__(text, rule=rule, fix=fix, loc=loc)
+        return cls(text, rule=rule, fix=fix, loc=loc)
 
 
 class BuildError(TileError, RuntimeError):

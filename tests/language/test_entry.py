@@ -313,7 +313,7 @@ def test_attributes():
     attrs = main.kernel.attrs
     assert attrs["swizzle"] == (4, "column") and attrs["set_max_nreg"] is False
     assert attrs["safe_values"][main.kernel.params[0]].value == 7
-    assert attrs["assume"][0].op == "gt"
+    assert [fact.cond.op for fact in main.kernel.assumed] == ["gt"]
 
 
 def test_places_do_not_count_bytes():

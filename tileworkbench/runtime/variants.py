@@ -40,7 +40,7 @@ class Variant:
         except KeyError as error:
             raise InternalError(f"a fact of {self.source.entry} speaks of {error}, which no argument defines") from None
         if fact is not None and fact.required:
-            raise AssumptionError(fact.text)
+            raise AssumptionError.of(fact.text)
         return fact.text if fact is not None else None
 
     def function(self, driver: Driver, device: int) -> int:

@@ -14,6 +14,7 @@ WORDS = {
     "resource": "too large",
     "launch": "wrong arguments",
     "argument": "wrong arguments",
+    "assumption": "not as the kernel says",
     "build": "not built",
     "simulation": "wrong at run time",
     "option": "unknown option",

@@ -112,7 +112,7 @@ def run(
     made = kernel.outputs if outputs is None else tuple(outputs)
     bound = bind(launch, kernel, args, made)
     if (fact := _unmet(launch)) is not None and fact.required:
-        raise AssumptionError(fact.text, fact.cond.loc)
+        raise AssumptionError.of(fact.text, fact.cond.loc)
     if fact is not None:
         raise LaunchError(
             f"this variant of {kernel.name} does not take these arguments",

@@ -57,7 +57,7 @@ def run(
         bound = bind(kernel, args, written, lambda e, values: _number(program, e, values))
         for fact in kernel.assumed:
             if fact.required and not _number(program, fact.cond, bound.values):
-                raise AssumptionError(fact.text, fact.cond.loc)
+                raise AssumptionError.of(fact.text, fact.cond.loc)
         for buffer, value in kernel.attrs.get("safe_values", {}).items():
             if buffer in bound.slots:
                 bound.slots[buffer].outside = value.value
