@@ -83,6 +83,16 @@ def test_every_name_of_every_page_is_there_or_says_what_it_needs(path):
         "from tilelang.transform import simplify_prim_func, PassConfigKey",
         "from tilelang.contrib import nvcc",
         "from tilelang.language.dtypes import dtype, _TORCH_DTYPE_TO_STR",
+        "from tilelang.language.kernel import get_thread_binding",
+        "from tilelang.language.proxy import ptr",
+        "from tilelang.language.eager.builder import prim_func, macro, const, PrimFunc",
+        "from tilelang.language.copy_op import copy",
+        "from tilelang.cuda.language.warpgroup import ws",
+        "from tilelang.cuda.target import target_is_hopper",
+        "from tilelang.carver.template.base import BaseTemplate",
+        "from tilelang.utils.language import is_fragment, is_shared",
+        "from tilelang.cache import cached",
+        "from tvm.transform import PassContext",
         "from tvm import DataType, tirx",
         "from tvm.tirx.stmt_functor import post_order_visit",
     ],
@@ -100,6 +110,10 @@ def test_functions_keep_their_place_beside_submodules_of_the_same_name():
         importlib.import_module("tilelang.engine.lower")
         assert callable(tilelang.jit) and callable(tilelang.engine.lower)
         assert tilelang.jit is importlib.import_module("tileworkbench").jit
+        from tilelang.language import parser, print
+
+        own = importlib.import_module("tileworkbench.language")
+        assert print is own.print and parser.prim_func is own.prim_func
 
 
 def test_undoing_restores_what_was_imported_before():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import MissingDependency
+from ..errors import MissingDependency, OptionError
 from ..jitkernel.closeness import assert_close
 
 FLOAT8 = ("float8_e5m2", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e4m3fnuz")
@@ -47,3 +47,13 @@ def is_float8_dtype(dtype: Any) -> bool:
     except ImportError:
         raise MissingDependency("torch is not installed", fix="pip install torch") from None
     return any(dtype is getattr(torch, name, None) for name in FLOAT8)
+
+
+def without_negative_zeros(tensor: Any) -> None:
+    """Zeros of a torch tensor of an 8-bit float become positive, in place."""
+    if not is_float8_dtype(tensor.dtype):
+        raise OptionError(f"a tensor of {tensor.dtype}", rule="it has an 8-bit float type", fix="convert it first")
+    import torch
+
+    bits = tensor.view(torch.uint8)
+    bits[(bits & 0x7F) == 0] = 0

@@ -50,6 +50,15 @@ def get_persisting_l2_cache_max_size(device_id: int = 0) -> int:
     return card(device_id).device.l2_bytes * 3 // 4
 
 
+class DeviceAttributes:
+    """Numbers of attributes that `get_device_attribute` takes."""
+
+    cudaDevAttrMaxThreadsPerBlock = 1
+    cudaDevAttrMaxRegistersPerBlock = 12
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81
+    cudaDevAttrMaxPersistingL2CacheSize = 108
+
+
 def get_device_attribute(attr: int, device_id: int = 0) -> int:
     """A CUDA device attribute by its number, from the driver."""
     return driver.cuda().attribute(device_id, attr)

@@ -47,12 +47,17 @@ def set_log_level(level: str | int) -> None:
     logger.setLevel(level.upper() if isinstance(level, str) else level)
 
 
+def deprecated_warning(method_name: str, new_method_name: str, *_: Any) -> None:
+    """Warns that a name is superseded."""
+    warnings.warn(f"{method_name} is deprecated, use {new_method_name}", DeprecationWarning, stacklevel=3)
+
+
 def deprecated(method_name: str, new_method_name: str, *_: Any) -> Callable[[Any], Any]:
     """Marks a function of the user's as superseded: calling it warns."""
 
     def decorate(fn: Any) -> Any:
         def warned(*args: Any, **named: Any) -> Any:
-            warnings.warn(f"{method_name} is deprecated, use {new_method_name}", DeprecationWarning, stacklevel=2)
+            deprecated_warning(method_name, new_method_name)
             return fn(*args, **named)
 
         return warned

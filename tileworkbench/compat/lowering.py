@@ -15,6 +15,7 @@ from ..jitkernel import compile
 from ..jitkernel.compiling import as_kernels
 from ..language.dtypes import dtype as language_dtype
 from ..language.prim import PrimFunc
+from .passcontext import PassContext
 
 
 @dataclass
@@ -99,8 +100,13 @@ def lower(
 ) -> CompiledArtifact:
     """The device text and parameters of a T.prim_func. The other switches are accepted for TileLang's sake: nothing is
     built twice, and there is no host text."""
-    kernel = compile(func, target=target)
+    kernel = compile(func, target=target, pass_configs=PassContext.current().config)
     return CompiledArtifact(kernel.tile, kernel.kernel, params_of(kernel.tile), kernel.source, kernel)
+
+
+def cached(func: Any = None, out_idx: Any = None, *_: Any, **settings: Any) -> Compiled:
+    """`compile`, whose kernels are kept on disk and in memory as they are."""
+    return compile(func, out_idx, **settings)
 
 
 def apply_simplify(stmt: Any, inline_let: bool = False) -> PrimFunc:

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..errors import LanguageError, TargetError
 from .foreign import Foreign
-from .surface import INSIDE, PAGES, Page, page
+from .pages import Page
+from .surface import INSIDE, PAGES, page
 
 
 class UnknownName(LanguageError, AttributeError):
@@ -43,14 +44,17 @@ class Namespace(types.ModuleType):
         if name in here.needs:
             raise TargetError(f"{self.__name__}.{name}", rule=f"it needs {here.needs[name]}", fix="leave it out")
         below = f"{self.__name__}.{name}"
-        if below in PAGES or below in INSIDE:
-            return importlib.import_module(below)
+        module = below in PAGES or below in INSIDE
         if here.rest:
             try:
-                return getattr(importlib.import_module(f"tileworkbench.{here.rest}"), name)
+                found = getattr(importlib.import_module(f"tileworkbench.{here.rest}"), name)
+                if not module or not isinstance(found, types.ModuleType):  # a function goes before its file
+                    return found
             except AttributeError:
-                if not here.foreign:
+                if not here.foreign and not module:
                     raise
+        if module:
+            return importlib.import_module(below)
         if here.foreign:
             return Foreign(below, here.foreign)
         close = difflib.get_close_matches(name, here.names, n=1, cutoff=0.6)

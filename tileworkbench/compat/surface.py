@@ -3,32 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 
-
-@dataclass(frozen=True)
-class Page:
-    """One module: `names` with their places; `rest` a module of this package that answers every other name; `star`
-    what `import *` gives; `needs` names that cannot work here, with the reason; `foreign` the reason for all others."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    rest: str = ""
-    star: tuple[str, ...] | None = None
-    needs: Mapping[str, str] = field(default_factory=dict)
-    foreign: str = ""
-
-
-COMPILER = "TileLang's own compiler, whose passes and intermediate form are not those of this one"
-TVM = "TVM's intermediate form, which this compiler does not have"
-EMITTERS = "matrix instructions that are not written by hand here (T.gemm chooses and lays out the instruction)"
-
-
-def at(module: str, *names: str, **renamed: str) -> dict[str, str]:
-    """Names that live in one module of this package, some under another name there."""
-    return {name: f"{module}:{name}" for name in names} | {new: f"{module}:{old}" for new, old in renamed.items()}
-
+from .pages import COMPILER, EMITTERS, TVM, Page, at
+from .submodules import SUBMODULES
 
 JIT = at("jitkernel", "jit", "compile", "par_compile", JITImpl="JITFunction")
 JIT |= at("compat.lowering", "JITKernel")
@@ -57,6 +35,10 @@ LAYOUTS |= at("compat.sparse", "make_cutlass_metadata_layout")
 LAYOUT_NEEDS = {
     "make_tcgen05mma_swizzled_layout": "Blackwell's tensor memory (sm_100), which is not built yet",
 }
+MEMORIES = at(
+    "compat.memories", *("is_global", "is_shared", "is_shared_dynamic", "is_fragment", "is_local", "is_local_var")
+)
+DEPRECATED = at("compat.environment", "deprecated", "deprecated_warning")
 MATH = at("compat.integers", "next_power_of_2", "cdiv")
 TESTING = at(
     "compat.testing",
@@ -95,6 +77,11 @@ TIRX = at(
 )
 TIRX |= {"PrimFunc": "language.prim:PrimFunc", "IndexMap": "compat.indexmap:IndexMap"}
 NVCC = at("compat.device", "get_target_compute_version", "parse_compute_version", "have_fp8", "have_bf16", "have_tma")
+CAPABILITIES = at(
+    "compat.capabilities",
+    *("get_target_arch", "have_fp16", "have_int8", "have_tensorcore", "have_cudagraph", "is_hopper", "have_pdl"),
+    *("have_mbarrier", "get_cuda_version", "find_cuda_path"),
+)
 TOOLS = at("compat.plotting", "plot_layout", "plot_fragment_tv") | at("compat.analyzer", "Analyzer", "AnalysisResult")
 INTRINSICS = at("compat.intrinsics", "get_swizzle_layout", "make_mma_swizzle_layout", "get_mma_micro_size")
 INTRINSICS |= at("compat.mmalayouts", "get_ldmatrix_offset", "mma_store_index_map", "mma_store_index_map_fp64")
@@ -141,24 +128,38 @@ PAGES: dict[str, Page] = {
         rest="language.dtypes",
         foreign=COMPILER,
     ),
-    "tilelang.language.eager": Page(at("language.prim", "PrimFunc", "prim_func"), foreign=COMPILER),
     "tilelang.dtypes": Page(rest="language.dtypes"),
     "tilelang.jit": Page(JIT, foreign=COMPILER),
+    "tilelang.jit.exceptions": Page(
+        at("errors", JITNoBuilderError="LanguageError", EagerJITBuildError="LanguageError"), foreign=COMPILER
+    ),
     "tilelang.jit.kernel": Page(at("compat.lowering", "JITKernel")),
     "tilelang.jit.adapter.nvrtc": Page({"is_nvrtc_available": "compat.device:NVRTC_AVAILABLE"}, foreign=COMPILER),
     "tilelang.jit.adapter.cutedsl.checks": Page(at("compat.device", "check_cutedsl_available"), foreign=COMPILER),
     "tilelang.autotuner": Page({**TUNER, **RESULT}, star=tuple(TUNER)),
-    "tilelang.autotuner.tuner": Page({**TUNER, **RESULT}),
+    "tilelang.autotuner.tuner": Page({**TUNER, **RESULT, **at("tune", AutoTuneImpl="Tuned")}),
     "tilelang.autotuner.capture": Page(TUNER),
     "tilelang.autotuner.param": Page(RESULT, foreign=COMPILER),
     "tilelang.profiler": Page({**PROFILER, **SUPPLY, **CHECKS, **at("jitkernel.supply", "get_tensor_supply")}),
     "tilelang.profiler.bench": Page(at("jitkernel.bench", "do_bench"), foreign=COMPILER),
     "tilelang.testing": Page(TESTING, star=tuple(n for n in TESTING if not n.startswith("_"))),
-    "tilelang.utils": Page({**SUPPLY, **CHECKS}, foreign=COMPILER),
+    "tilelang.utils": Page({**SUPPLY, **CHECKS, **MEMORIES, **DEPRECATED}, foreign=COMPILER),
+    "tilelang.utils.language": Page(MEMORIES, foreign=COMPILER),
+    "tilelang.utils.deprecated": Page(DEPRECATED),
     "tilelang.utils.tensor": Page(
-        {**SUPPLY, **CHECKS, **at("jitkernel.supply", "get_tensor_supply"), **at("compat.closeness", "is_float8_dtype")}
+        {
+            **SUPPLY,
+            **CHECKS,
+            **at("jitkernel.supply", "get_tensor_supply"),
+            **at("compat.closeness", "is_float8_dtype"),
+            **at("compat.closeness", fp8_remove_negative_zeros_="without_negative_zeros"),
+        }
     ),
-    "tilelang.utils.device": Page(at("compat.device", "get_current_device"), foreign=COMPILER),
+    "tilelang.utils.device": Page(
+        at("compat.device", "get_current_device")
+        | at("compat.capabilities", "IS_CUDA", "IS_MPS", get_available_cpu_count="cpu_count"),
+        foreign=COMPILER,
+    ),
     "tilelang.math": Page(MATH),
     "tilelang.layout": Page({**LAYOUTS}, needs=LAYOUT_NEEDS),
     "tilelang.layout.gemm_sp": Page(
@@ -186,7 +187,7 @@ PAGES: dict[str, Page] = {
     "tilelang.engine.param": Page(LOWER),
     "tilelang.engine.callback": Page(HOOKS),
     "tilelang.env": Page({**CACHE, "env": "compat.environment:env"}, rest="compat.environment", foreign=COMPILER),
-    "tilelang.cache": Page({**CACHE}, foreign=COMPILER),
+    "tilelang.cache": Page({**CACHE, "cached": "compat.lowering:cached"}, foreign=COMPILER),
     "tilelang.carver": Page({**ARCHS, **TEMPLATES, **HINT, **RASTER, **POLICIES}, foreign=COMPILER),
     "tilelang.carver.matmul_analysis": Page(at("compat.arch", "check_sm_version"), foreign=COMPILER),
     "tilelang.carver.arch": Page(ARCH, star=tuple(n for n in ARCH if n not in ("get_arch", "check_sm_version"))),
@@ -194,26 +195,37 @@ PAGES: dict[str, Page] = {
     "tilelang.carver.arch.cdna": Page(ARCH),
     "tilelang.carver.arch.rdna": Page(ARCH, foreign=COMPILER),
     "tilelang.carver.arch.driver": Page(DRIVER),
-    "tilelang.carver.arch.driver.cuda_driver": Page(DRIVER),
+    "tilelang.carver.arch.driver.cuda_driver": Page(DRIVER | {"cudaDeviceAttrNames": "compat.device:DeviceAttributes"}),
     "tilelang.carver.template": Page(TEMPLATES),
-    "tilelang.carver.roller": Page({**HINT, **RASTER, **POLICIES}, foreign=COMPILER),
+    "tilelang.carver.roller": Page({**HINT, **RASTER, **POLICIES, **ARCHS}, foreign=COMPILER),
     "tilelang.carver.roller.hint": Page(HINT, foreign=COMPILER),
     "tilelang.carver.roller.policy": Page(POLICIES),
     "tilelang.carver.roller.rasterization": Page(RASTER),
     "tilelang.tileop": Page(POLICY, foreign=COMPILER),
     "tilelang.tileop.base": Page(POLICY),
     "tilelang.tools": Page(TOOLS, star=("plot_layout", "Analyzer", "AnalysisResult"), foreign=COMPILER),
-    "tilelang.tools.plot_layout": Page(at("compat.plotting", "plot_layout")),
+    "tilelang.tools.plot_layout": Page(at("compat.plotting", "plot_layout", "plot_fragment_tv")),
     "tilelang.tools.Analyzer": Page(at("compat.analyzer", "Analyzer", "AnalysisResult")),
     "tilelang.tools.cuda": Page(foreign="TileLang's in-kernel timeline (iket), an external package"),
     "tilelang.tools.cuda.iket": Page(foreign="TileLang's in-kernel timeline (iket), an external package"),
     "tilelang.contrib": Page(foreign=COMPILER),
-    "tilelang.contrib.nvcc": Page(NVCC, foreign="nvcc, which is not used here (NVRTC builds the code)"),
+    "tilelang.contrib.nvcc": Page(
+        {**NVCC, **CAPABILITIES}, foreign="nvcc, which is not used here (NVRTC builds the code)"
+    ),
     "tilelang.backend.target": Page(at("compat.device", "determine_target"), foreign=COMPILER),
     "tilelang.rocm.target": Page(
         at("compat.device", "target_is_gfx950", "target_is_cdna", "check_hip_availability"), foreign=COMPILER
     ),
-    "tilelang.cuda.target": Page(at("compat.device", "target_is_cuda"), foreign=COMPILER),
+    "tilelang.cuda.target": Page(
+        at("compat.device", "target_is_cuda")
+        | at(
+            "compat.capabilities",
+            *("target_is_volta", "target_is_turing", "target_is_ampere", "target_is_hopper", "target_is_sm120"),
+            *("target_has_async_copy", "target_has_ldmatrix", "target_has_stmatrix", "target_has_bulk_copy"),
+            "check_cuda_availability",
+        ),
+        foreign=COMPILER,
+    ),
     "tilelang.cuda.language": Page(rest="language"),
     "tilelang.rocm.language": Page(rest="language"),
     "tilelang.cpu.language": Page(rest="language"),
@@ -239,6 +251,7 @@ PAGES: dict[str, Page] = {
     "tilelang.tvm.tirx": Page(TIRX, rest="compat.tirx"),
     "tilelang.tvm.tirx.expr": Page(TIRX, rest="compat.tirx"),
 }
+PAGES = {**SUBMODULES, **PAGES}
 # `from tilelang import tvm` and `import tvm` name one package.
 PAGES |= {path.removeprefix("tilelang."): page for path, page in PAGES.items() if path.startswith("tilelang.tvm")}
 # TVM's older name of the same module.
