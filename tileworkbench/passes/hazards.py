@@ -4,6 +4,7 @@ for."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 
@@ -16,6 +17,8 @@ from ..ir.uniform import Uniformity
 from ..ops.barrier import BarrierWait
 from ..ops.intrinsics import block_meeting, named_meeting
 from .touched import engine_fills, own_ring, touched
+
+By = set[Role | None]
 
 
 @dataclass(frozen=True)
@@ -40,41 +43,56 @@ class World:
 
 @dataclass
 class Pending:
-    """Accesses to shared tiles since the last meeting of the role: buffer → proxies. `unfenced`: tiles with ordinary
-    stores that no proxy fence has followed yet; a meeting alone does not show them to the copy engine. `landed`: tiles
-    that other threads' cp.async has filled, which a fence of this role's shows to wgmma and the copy engine."""
+    """Accesses to shared tiles since the last meeting of the role: buffer → by whom (the role's own statements: None,
+    or a role inside it). `unfenced`: tiles with ordinary stores that no proxy fence has followed yet; a meeting alone
+    does not show them to the copy engine. `landed`: tiles that other threads' cp.async has filled, which a fence of
+    this role's shows to wgmma and the copy engine. `inside`: what roles inside it have done since they met."""
 
-    reads: dict[Buffer, set[str]] = field(default_factory=dict)
-    writes: dict[Buffer, set[str]] = field(default_factory=dict)
+    reads: dict[Buffer, By] = field(default_factory=dict)
+    writes: dict[Buffer, By] = field(default_factory=dict)
     unfenced: set[Buffer] = field(default_factory=set)
     landed: set[Buffer] = field(default_factory=set)
+    inside: dict[Role, Pending] = field(default_factory=dict)
 
     def copy(self) -> Pending:
-        reads, writes = ({b: set(p) for b, p in accessed.items()} for accessed in (self.reads, self.writes))
-        return Pending(reads, writes, set(self.unfenced), set(self.landed))
+        reads, writes = ({b: set(by) for b, by in accessed.items()} for accessed in (self.reads, self.writes))
+        inside = {role: p.copy() for role, p in self.inside.items()}
+        return Pending(reads, writes, set(self.unfenced), set(self.landed), inside)
 
     def merge(self, other: Pending) -> Pending:
         out = self.copy()
         for mine, theirs in ((out.reads, other.reads), (out.writes, other.writes)):
-            for buffer, proxies in theirs.items():
-                mine.setdefault(buffer, set()).update(proxies)
+            for buffer, by in theirs.items():
+                mine.setdefault(buffer, set()).update(by)
         out.unfenced |= other.unfenced
         out.landed |= other.landed
+        for role, p in other.inside.items():
+            out.inside[role] = out.inside[role].merge(p) if role in out.inside else p.copy()
         return out
 
     def take(self, other: Pending) -> None:
         """Becomes the other one."""
-        self.reads, self.writes, self.unfenced, self.landed = other.reads, other.writes, other.unfenced, other.landed
+        self.reads, self.writes, self.inside = other.reads, other.writes, other.inside
+        self.unfenced, self.landed = other.unfenced, other.landed
 
     def clear(self) -> None:
         self.reads.clear()
         self.writes.clear()
+        self.inside.clear()
 
     def clear_of(self, buffers: Iterable[Buffer]) -> None:
         """A meeting that serves these tiles only."""
         for buffer in buffers:
             self.reads.pop(buffer, None)
             self.writes.pop(buffer, None)
+
+    def note(self, buffer: Buffer, writes: bool, by: Role | None) -> None:
+        (self.writes if writes else self.reads).setdefault(buffer, set()).add(by)
+
+
+def by_others(accessed: Mapping[Buffer, By], buffer: Buffer, beside: AbstractSet[Role]) -> bool:
+    """True when someone else than these roles has accessed the tile."""
+    return not accessed.get(buffer, set()) <= beside
 
 
 def _meets_each_trip(channel: Channel) -> bool:
@@ -87,7 +105,7 @@ def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
     """Before the kernel's own meeting or arrival: ordinary stores to what the engine or wgmma reads are fenced."""
     if not world.fences or not (_arrives(s) or named_meeting(s)):
         return []
-    plain = [b for b in pending.unfenced if b in world.async_read]
+    plain = in_order(pending.unfenced & world.async_read)
     if not plain:
         return []
     pending.unfenced.clear()
@@ -112,8 +130,14 @@ def _arrives(s: Stmt) -> bool:
     return any(a.buffer.space == "barrier" and a.writes for a in s.op.effects())
 
 
-def before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
-    """The meeting and fences that `s` needs in front of it, each with its reason."""
+def in_order(buffers: set[Buffer]) -> list[Buffer]:
+    """By name: a set's order differs from process to process."""
+    return sorted(buffers, key=lambda b: b.name)
+
+
+def before(s: Stmt, pending: Pending, role: Role, world: World, beside: frozenset[Role] = frozenset()) -> list[Stmt]:
+    """The meeting and fences that `s` needs in front of it, each with its reason; the kernel itself orders it after
+    what the roles `beside` it have done."""
     uses = touched(s, role)
     made = _hands_over(s, pending, world)
     fence, reason, within = False, "", ""
@@ -128,9 +152,9 @@ def before(s: Stmt, pending: Pending, role: Role, world: World) -> list[Stmt]:
                 continue
             shared = "" if buffer is tile else f" (its bytes are `{tile.name}`'s now)"
             found = ""
-            if pending.writes.get(buffer):
+            if by_others(pending.writes, buffer, beside):
                 found = f"`{buffer.name}` was written before this {'write' if writes else 'read'}{shared}"
-            elif writes and pending.reads.get(buffer):
+            elif writes and by_others(pending.reads, buffer, beside):
                 found = f"`{buffer.name}` is still being read when this writes it{shared}"
             if owner == "warp":
                 within = within or found
@@ -165,7 +189,7 @@ def note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
             pending.clear()  # lowered to a wait and a meeting of the role
         elif own_ring(s.channel, role):  # a phase may pass twice only when every warp has seen it pass once
             for buffer in s.channel.buffers:
-                pending.reads.setdefault(buffer, set()).add("generic")
+                pending.note(buffer, False, None)
         return
     if isinstance(s, Sync) or block_meeting(s):
         pending.clear()
@@ -175,6 +199,6 @@ def note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
     if isinstance(s, (Issue, Complete)) and s.impl.detail.get("ring") and s.impl.completion != "bytes":
         pending.unfenced |= {a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"}
     for buffer, writes, proxy in touched(s, role):
-        (pending.writes if writes else pending.reads).setdefault(buffer, set()).add(proxy)
+        pending.note(buffer, writes, None)
         if writes and proxy == "generic":
             pending.unfenced.add(buffer)

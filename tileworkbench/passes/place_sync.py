@@ -12,17 +12,19 @@ from __future__ import annotations
 from itertools import takewhile
 
 from ..ir.expr import Buffer, const
+from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import replace, walk
 from ..ir.planned import Issue, Role
 from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
+from ..ops.barrier import BarrierWait
 from ..target import Target
-from .hazards import Pending, World, before, note
+from .hazards import Pending, World, before, in_order, note
 from .in_flight import filled, with_copies_in_flight
 from .owners import owners
 from .shared_plan import overlaps
-from .touched import conditions, one_access
+from .touched import conditions, one_access, touched
 
 
 def place_sync(kernel: Kernel, target: Target) -> Kernel:
@@ -55,7 +57,8 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
     for at, s in enumerate(body):
         if isinstance(s, Role):
             if at == 0 or not isinstance(body[at - 1], Role) or s.after:
-                run = (s, *takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :]))
+                rest = takewhile(lambda r: isinstance(r, Role) and not r.after, body[at + 1 :])
+                run = (s, *(r for r in rest if isinstance(r, Role)))
                 out += _side_by_side(run, pending, role, world)
             continue
         if isinstance(s, (For, While, If)) and (one_access(s, role) or _divides(s, role, world)):
@@ -69,21 +72,7 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
             out += before(asked, pending, role, world)
             note(asked, pending, role, world)
         if isinstance(s, (For, While)):
-            trial = pending.copy()
-            inside = world.inside(s)
-            _body(s.body, trial, role, inside)
-            entry = pending.merge(trial)
-            leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
-            if leaves:  # a trip may end before its meetings
-                note(If(const(True), s.body), entry, role, world)
-            left = entry.copy()
-            inner = _body(s.body, entry, role, inside)
-            entry = entry.merge(left) if leaves else entry
-            if isinstance(s, While):
-                inner = (*inner, *before(asked, entry, role, world))
-                note(asked, entry, role, world)
-            pending.take(pending.merge(entry))
-            out.append(replace(s, body=inner))
+            out += _loop(s, pending, role, world)
             continue
         if isinstance(s, If):
             other = pending.copy()
@@ -97,13 +86,63 @@ def _body(body: tuple[Stmt, ...], pending: Pending, role: Role, world: World) ->
     return tuple(out)
 
 
-def _side_by_side(run: tuple[Stmt, ...], pending: Pending, role: Role, world: World) -> list[Stmt]:
-    """Roles of some warpgroups each: everyone meets before them if need be; among themselves the kernel orders them."""
-    every = If(const(True), tuple(x for r in run for x in r.body))  # type: ignore[attr-defined]
-    out = before(every, pending, role, world)
+def _loop(s: For | While, pending: Pending, role: Role, world: World) -> list[Stmt]:
+    """The loop, behind a meeting where one there saves meetings in every trip."""
+    inner, after = _trips(s, pending, role, world)
+    made: list[Stmt] = []
+    if _meetings(inner) and (pending.reads or pending.writes):
+        alone, then = _trips(s, Pending(landed=set(pending.landed)), role, world)
+        if _meetings(alone) < _meetings(inner):
+            reason = next(n.reason for n in walk(inner) if isinstance(n, Sync))
+            shown = in_order(pending.unfenced & world.async_read)
+            if world.fences and shown:
+                text = f"ordinary stores to `{shown[0].name}` before the copy engine or wgmma"
+                made.append(Fence("proxy_async", text, loc=s.loc))
+                pending.unfenced.clear()
+            made.append(Sync("role", reason=f"{reason}, in every trip of the loop", loc=s.loc))
+            pending.clear()
+            inner, after = alone, then
+    pending.take(pending.merge(after))
+    return [*made, replace(s, body=inner)]
+
+
+def _meetings(body: tuple[Stmt, ...]) -> int:
+    return sum(isinstance(n, Sync) and n.who == "role" for n in walk(body))
+
+
+def _trips(s: For | While, pending: Pending, role: Role, world: World) -> tuple[tuple[Stmt, ...], Pending]:
+    """The body of a loop that begins with what is pending, and what is pending after it."""
+    trial, inside = pending.copy(), world.inside(s)
+    _body(s.body, trial, role, inside)
+    entry = pending.merge(trial)
+    leaves = any(isinstance(n, (Break, Continue)) for n in walk(s.body))
+    if leaves:  # a trip may end before its meetings
+        note(If(const(True), s.body), entry, role, world)
+    left = entry.copy()
+    inner = _body(s.body, entry, role, inside)
+    entry = entry.merge(left) if leaves else entry
+    if isinstance(s, While):
+        asked = _asked(s)
+        inner = (*inner, *before(asked, entry, role, world))
+        note(asked, entry, role, world)
+    return inner, entry
+
+
+def _side_by_side(run: tuple[Role, ...], pending: Pending, role: Role, world: World) -> list[Stmt]:
+    """Roles of some warpgroups each: everyone meets before them if need be; among themselves the kernel orders them,
+    from one trip of a loop around them to the next too where each of them waits for its barriers."""
+    every = If(const(True), tuple(x for r in run for x in r.body))
+    waits = all(any(isinstance(n, BarrierWait) for n in walk(r.body)) for r in run)
+    out = before(every, pending, role, world, frozenset(run) if waits else frozenset())
+    unfenced = set(pending.unfenced)
     for r in run:
-        out.append(replace(r, body=_body(r.body, Pending(unfenced=set(pending.unfenced)), r, world)))  # type: ignore[attr-defined, arg-type]
-    note(every, pending, role, world)
+        own = Pending(unfenced=set(unfenced)).merge(pending.inside.get(r, Pending()))
+        out.append(replace(r, body=_body(r.body, own, r, world)))
+        pending.inside[r] = own
+        pending.unfenced |= own.unfenced
+        pending.landed |= own.landed
+        for buffer, writes, _ in touched(If(const(True), r.body), role):
+            pending.note(buffer, writes, r)
     return out
 
 
