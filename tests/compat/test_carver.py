@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tileworkbench as tw
-from tileworkbench.compat import arch, device, templates
+from tileworkbench.compat import arch, device, templates, traffictemplates
 from tileworkbench.compat.analyzer import Analyzer
 from tileworkbench.errors import OptionError, TargetError
 from tileworkbench.target import Target
@@ -66,9 +66,9 @@ def test_the_model_knows_what_does_not_fit():
 def test_every_template_recommends():
     on = arch.get_arch("H100")
     made = [
-        templates.GeneralReductionTemplate(structure="SRS", shape=[64, 1024, 64]),
-        templates.ElementwiseTemplate(shape=[1024, 1024]),
-        templates.GEMVTemplate(N=1024, K=1024),
+        traffictemplates.GeneralReductionTemplate(structure="SRS", shape=[64, 1024, 64]),
+        traffictemplates.ElementwiseTemplate(shape=[1024, 1024]),
+        traffictemplates.GEMVTemplate(N=1024, K=1024),
         templates.FlashAttentionTemplate(1, 8, 128, 4096, 4096),
         templates.ConvTemplate(8, 64, 56, 56, 64, 3, P=1),
     ]
@@ -76,7 +76,7 @@ def test_every_template_recommends():
         hints = template.with_arch(on).recommend_hints(5)
         assert 0 < len(hints) <= 5 and all(h.block and min(h.block) > 0 for h in hints)
     with pytest.raises(OptionError, match="one S or R"):
-        templates.GeneralReductionTemplate(structure="SX", shape=[2, 2]).recommend_hints()
+        traffictemplates.GeneralReductionTemplate(structure="SX", shape=[2, 2]).recommend_hints()
     with pytest.raises(TargetError, match="tensor expressions"):
         made[3].equivalent_function()
 
@@ -93,9 +93,11 @@ def test_equivalent_products(trans_a, trans_b):
 
 def test_equivalent_sums():
     x = np.random.default_rng(1).integers(-2, 3, (6, 32)).astype(np.float32)
-    function = templates.GeneralReductionTemplate(structure="SR", shape=[6, 32], dtype="float32").equivalent_function()
+    function = traffictemplates.GeneralReductionTemplate(
+        structure="SR", shape=[6, 32], dtype="float32"
+    ).equivalent_function()
     np.testing.assert_array_equal(tw.compile(function, out_idx=[-1], target="cpu")(x), x.sum(1))
-    plus = templates.ElementwiseTemplate(shape=[6, 32], dtype="float32").equivalent_function()
+    plus = traffictemplates.ElementwiseTemplate(shape=[6, 32], dtype="float32").equivalent_function()
     np.testing.assert_array_equal(tw.compile(plus, out_idx=[-1], target="cpu")(x.ravel()), x.ravel() + 1)
 
 

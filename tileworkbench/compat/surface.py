@@ -64,11 +64,8 @@ DRIVER = at(
         "get_registers_per_block",
     ),
 )
-TEMPLATES = at(
-    "compat.templates",
-    *("MatmulTemplate", "GEMVTemplate", "ElementwiseTemplate", "GeneralReductionTemplate", "FlashAttentionTemplate"),
-    "ConvTemplate",
-)
+TEMPLATES = at("compat.templates", "MatmulTemplate", "FlashAttentionTemplate", "ConvTemplate")
+TEMPLATES |= at("compat.traffictemplates", "GEMVTemplate", "ElementwiseTemplate", "GeneralReductionTemplate")
 RASTER = at("compat.hint", "Rasterization", "NoRasterization", "Rasterization2DRow", "Rasterization2DColumn")
 HINT = at("compat.hint", "Hint", "IntrinInfo")
 POLICIES = at("compat.templates", "DefaultPolicy", "TensorCorePolicy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .equality import same
 from .fold import (
     as_expr,
     binary,
@@ -15,7 +16,6 @@ from .fold import (
     minimum,
     operands,
     promote,
-    same,
     select,
     truth,
     unary,

@@ -8,9 +8,8 @@ from typing import Any
 
 from ..errors import LanguageError, ShapeError
 from .dtype import BOOL, DTYPES, FLOAT32, INT32, DType
-from .node import Node
 from .operators import Operators
-from .terms import Binary, Cast, Compare, Const, Expr, Select, Unary, Value, Var
+from .terms import Binary, Cast, Compare, Const, Expr, Select, Unary, Value
 
 Number = int | float | bool
 _Fold = Callable[[Any, Any], Number]
@@ -269,35 +268,6 @@ def ceildiv(a: Value, b: Value) -> Expr:
     if to.kind != "int":
         return binary("floordiv", binary("add", x, binary("sub", y, 1)), y)
     return unary("neg", binary("floordiv", unary("neg", x), y))
-
-
-def same(a: Any, b: Any) -> bool:
-    """Structural equality of two expressions (or Python numbers), ignoring places."""
-    if a is b:
-        return True
-    if not isinstance(a, Expr) or not isinstance(b, Expr):
-        x, y = (v.value if isinstance(v, Const) else v for v in (a, b))
-        return isinstance(x, (int, float)) and isinstance(y, (int, float)) and x == y
-    if type(a) is not type(b) or isinstance(a, Var):
-        return False
-    if isinstance(a, Const) and isinstance(b, Const):
-        return a.dtype is b.dtype and (a.value == b.value or (a.value != a.value and b.value != b.value))
-    if a.dtype is not b.dtype:
-        return False
-    for name in a._fields:
-        x, y = getattr(a, name), getattr(b, name)
-        if type(x) is tuple:
-            if len(x) != len(y) or not all(same(i, j) for i, j in zip(x, y, strict=True)):
-                return False
-        elif isinstance(x, Expr):
-            if not same(x, y):
-                return False
-        elif isinstance(x, Node):
-            if x is not y:
-                return False
-        elif x != y:
-            return False
-    return True
 
 
 Operators._binary = staticmethod(binary)

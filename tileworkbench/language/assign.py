@@ -17,7 +17,7 @@ from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
 from .lanes import Lanes, alike, elements_at, has_ramp
-from .loops import ThreadLoop
+from .loopbodies import ThreadLoop
 from .operators import PYTHON, Operators
 from .regions import element, index_buffer
 from .tensor import TensorType

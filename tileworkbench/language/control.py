@@ -15,7 +15,7 @@ from ..ir.text import show_expr
 from .assign import Assignments
 from .builder import RUN_TIME, current
 from .faults import fault
-from .loops import Loop
+from .loopbodies import Loop
 from .values import BLOCK, builder_of, describe_value
 
 Names = str | tuple[str, ...]

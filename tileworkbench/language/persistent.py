@@ -11,7 +11,7 @@ from ..ir.expr import Expr, Var, as_expr, binary, ceildiv, compare
 from ..ir.stmt import ZERO, For, If, Let
 from .builder import Builder
 from .faults import fault, shown
-from .loops import Keep, Loop, as_index
+from .loopbodies import Keep, Loop, as_index
 
 
 @dataclass(eq=False)

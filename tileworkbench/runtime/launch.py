@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..codegen.source import ScalarParam, Source, TensorParam
-from ..errors import LaunchError, OptionError
+from ..errors import LaunchError
 from . import absent, arguments, arrays, bind, quick, staging
 from . import driver as cuda_driver
 from . import plan as plans
@@ -19,6 +19,7 @@ from .arguments import Call
 from .arrays import CPU, Array
 from .binary import Binary
 from .driver import INVALID_CONTEXT, Driver
+from .outputs import as_result, places, with_outputs
 from .plan import Plan
 from .planner import Planner, host_symbols
 from .variants import LOW_BITS, Variants
@@ -45,7 +46,7 @@ class Launcher:
         self.source = self._variants.list[0].source
         self._params = self.source.params
         self._tensors = {p.name: p for p in bind.tensor_params(self._params)}
-        self._outputs = _places(self._params, out_idx)
+        self._outputs = places(self._params, out_idx)
         self._driver = driver
         self._several_devices = driver is not None and driver.device_count() > 1
         self._packers = plans.packers(self.source)
@@ -98,7 +99,7 @@ class Launcher:
         if self._reads_pointers and pointers != plan.pointers and not quick.aligned(pointers):
             return self._call_checked(args, {})
         if plan.outputs:
-            made, pointers = _with_outputs(plan, pointers)
+            made, pointers = with_outputs(plan, pointers)
         if pointers != plan.pointers:
             plan.set_pointers(pointers)
         if self._packers:
@@ -148,14 +149,14 @@ class Launcher:
         driver.make_current(device)
         with staging.on_device(driver, self._tensors, full.arrays, device, stream) as there:
             self._run(full, there, device, stream, None)
-        return _as_result(made)
+        return as_result(made)
 
     def _run(self, call: Call, there: Mapping[str, Array], device: int, stream: int, args: Sequence[Any] | None) -> Any:
         plan, keys = self._plan(call, there, device)
         pointers = tuple(array.pointer for array in there.values())
         made = None
         if plan.outputs:
-            made, pointers = _with_outputs(plan, pointers)
+            made, pointers = with_outputs(plan, pointers)
         plan.set_pointers(pointers)
         plan.set_scalars(self._bits(call.scalars))
         plan.set_stream(stream)
@@ -274,31 +275,6 @@ class Launcher:
                 f"launching {self.source.entry} failed: {driver.error_name(status)}",
                 rule="the driver accepts the launch; an earlier kernel's fault is also told here",
             )
-
-
-def _places(params: Sequence[Any], out_idx: Sequence[int]) -> tuple[int, ...]:
-    places = []
-    for index in out_idx:
-        if not -len(params) <= index < len(params) or not isinstance(params[index], TensorParam):
-            raise OptionError(
-                f"out_idx {index} of {len(params)} parameters",
-                rule="out_idx names tensor parameters",
-                fix="out_idx=-1 for the last parameter",
-            )
-        places.append(index % len(params))
-    return tuple(sorted(set(places)))
-
-
-def _with_outputs(plan: Plan, pointers: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
-    made = [arrays.empty(plan.library, plan.device, o.shape, o.dtype) for o in plan.outputs]
-    every = list(pointers)
-    for output, array in zip(plan.outputs, made, strict=True):
-        every.insert(output.place, array.data_ptr() if plan.library == "torch" else array.data.ptr)
-    return _as_result(made), tuple(every)
-
-
-def _as_result(made: list[Any]) -> Any:
-    return (made[0] if len(made) == 1 else made) if made else None
 
 
 def _no_stream(device: int) -> int:
