@@ -37,6 +37,10 @@ FUNCTIONS: dict[str, Function] = dict((
     _void("tw_bar_wait", "unsigned bar, unsigned parity",
           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1, 0x989680; "
           "@!done bra again; }", ' "r"(bar), "r"(parity)', _MBAR),
+    # What blocks of the cluster did before their arrivals is seen after the wait.
+    _void("tw_bar_wait_cluster", "unsigned bar, unsigned parity",
+          "{ .reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1, "
+          "0x989680; @!done bra again; }", ' "r"(bar), "r"(parity)', "cluster"),
     _void("tw_copy_async_arrive", "unsigned bar", "cp.async.mbarrier.arrive.shared.b64 [%0];", ' "r"(bar)', _MBAR),
     _void("tw_copy_async_arrive_noinc", "unsigned bar", "cp.async.mbarrier.arrive.noinc.shared.b64 [%0];",
           ' "r"(bar)', _MBAR),
@@ -106,7 +110,8 @@ def _bar_expect(p: Any, s: BarExpect) -> None:
 
 
 def _bar_wait(p: Any, s: BarWait) -> None:
-    p.line(f"{p.use('tw_bar_wait')}({p.barrier(s.bar)}, {p.expr(s.parity)});", s.reason)
+    wait = "tw_bar_wait_cluster" if s.bar.buffer.attr("cluster") and p.target.has("cluster") else "tw_bar_wait"
+    p.line(f"{p.use(wait)}({p.barrier(s.bar)}, {p.expr(s.parity)});", s.reason)
 
 
 def _copy_async_arrive(p: Any, s: CopyAsyncArrive) -> None:

@@ -12,6 +12,7 @@ from ..ir.expr import Expr as PrimExpr
 from .alloc import (
     alloc_barrier,
     alloc_buffer,
+    alloc_cluster_barrier,
     alloc_fragment,
     alloc_global,
     alloc_local,
@@ -82,6 +83,7 @@ from .barrier import (
     named_barrier_arrive,
     pdl_sync,
     pdl_trigger,
+    ptx_arrive_cluster_barrier,
     ptx_commit_group,
     ptx_wait_group,
     set_max_nreg,

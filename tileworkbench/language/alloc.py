@@ -82,12 +82,20 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
 
 def alloc_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:
     """One mbarrier, or an array of them, in shared memory; `arrive_count` arrivals complete a phase."""
+    return _barriers("alloc_barrier", arrive_count, ())
+
+
+def alloc_cluster_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:
+    """T.alloc_barrier on which the other blocks of the cluster arrive too: T.mbarrier_arrive(bar, cta_id). Each block
+    has its own and waits for that one."""
+    return _barriers("alloc_cluster_barrier", arrive_count, (("cluster", True),))
+
+
+def _barriers(what: str, arrive_count: Any, attrs: tuple[tuple[str, Any], ...]) -> Buffer:
     counts = tuple(arrive_count) if isinstance(arrive_count, list | tuple) else (arrive_count,)
     if not counts or not all(isinstance(c, int) and c > 0 for c in counts):
-        raise fault(
-            f"T.alloc_barrier({shown(arrive_count)})", "arrive counts are positive ints", "one int, or a list of ints"
-        )
-    return _alloc("alloc_barrier", (len(counts),), "uint64", "barrier", (("count", counts),))
+        raise fault(f"T.{what}({shown(arrive_count)})", "arrive counts are positive ints", "one int, or a list of ints")
+    return _alloc(what, (len(counts),), "uint64", "barrier", (("count", counts), *attrs))
 
 
 def alloc_buffer(shape: Any, dtype: Any = "float32", scope: str = "global") -> Buffer:

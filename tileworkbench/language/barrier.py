@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,8 +35,35 @@ def one_barrier(what: str, bar: Any) -> Region:
 def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Arrives on a barrier; `cta_id` means the same barrier in another block of the cluster."""
     builder = require("T.mbarrier_arrive")
-    cta = as_expr(cta_id) if cta_id is not None else None
-    builder.emit(BarrierArrive(one_barrier("T.mbarrier_arrive", mbarrier), cta, loc=builder.here))
+    bar = one_barrier("T.mbarrier_arrive", mbarrier)
+    cta = _rank(builder, "T.mbarrier_arrive", bar, cta_id) if cta_id is not None else None
+    builder.emit(BarrierArrive(bar, cta, loc=builder.here))
+
+
+def ptx_arrive_cluster_barrier(mbarrier: Any, cta_id: Any) -> None:
+    """T.mbarrier_arrive on the barrier of the cluster's block `cta_id`."""
+    mbarrier_arrive(mbarrier, cta_id)
+
+
+def _rank(builder: Builder, what: str, bar: Region, cta_id: Any) -> Expr:
+    """A block's number in the cluster, checked as far as it is known."""
+    if not bar.buffer.attr("cluster"):
+        raise fault(
+            f"{what}: cta_id on `{bar.buffer.name}`, a barrier of one block",
+            "other blocks arrive on the barriers of T.alloc_cluster_barrier",
+            f"{bar.buffer.name} = T.alloc_cluster_barrier(arrive_count)",
+        )
+    cta = as_expr(cta_id)
+    if not cta.dtype.is_int:
+        raise fault(f"{what}: cta_id is {cta.dtype}", "a block's number in the cluster is an integer", "an int")
+    members = math.prod(builder.launch.cluster) if builder.launch is not None else 1
+    if isinstance(cta, Const) and not 0 <= cta.value < members:
+        raise fault(
+            f"{what}: cta_id={cta.value} in clusters of {members} block{'s' * (members != 1)}",
+            f"a cluster's blocks are numbered 0 … {members - 1}",
+            "T.ClusterKernel(…, cluster_dims=…) says how many there are",
+        )
+    return cta
 
 
 def mbarrier_expect_tx(mbarrier: Any, tx: Any) -> None:

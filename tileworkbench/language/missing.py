@@ -32,7 +32,7 @@ _NEEDS = {
     ),
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
         "create_barriers create_tma_descriptor increase_descriptor_offset ptx_arrive_barrier "
-        "ptx_arrive_barrier_expect_tx ptx_arrive_cluster_barrier ptx_cp_async_barrier ptx_cp_async_bulk "
+        "ptx_arrive_barrier_expect_tx ptx_cp_async_barrier ptx_cp_async_bulk "
         "ptx_init_barrier_thread_count ptx_wait_barrier tma_load"
     ),
     "matches between lanes, which are not built yet (T.ballot_sync and T.shfl_sync are)": (
@@ -51,7 +51,6 @@ _NEEDS = {
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule WSInstr WSOpRef annotate_ws_schedule ws_op"
     ),
     "a tile scheduler object, which is not built yet": "PersistentTileScheduler BaseTileScheduler",
-    "a cluster's barrier, which is not built yet": "alloc_cluster_barrier",
 }
 
 

@@ -6,12 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ShapeError, SimulationError
+from ..errors import ShapeError, SimulationError, TargetError
+from ..ir.arith import Facts
 from ..ir.expr import Expr
 from ..ir.instr import Bar, BarArrive, BarExpect, BarWait, CopyAsyncArrive
 from ..ir.node import node
-from ..ir.op import Access, Impl, Op
+from ..ir.op import Access, Choice, Impl, Op
 from ..ir.stmt import Region, Stmt
+from ..target import Target
 from .context import Context
 from .manual_op import ManualOp
 
@@ -62,11 +64,22 @@ class BarrierArrive(OnBarrier):
     name: ClassVar[str] = "mbarrier_arrive"
     cta: Expr | None = None
 
+    def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
+        if self.cta is not None and not target.has("cluster"):
+            raise TargetError(
+                "T.mbarrier_arrive on another block's barrier",
+                rule=f"{target.name} has no clusters",
+                fix="compile for sm_90a, or leave cta_id out",
+                loc=self.loc,
+            )
+        return ManualOp.impls(self, facts, target, warps)
+
     def run(self, env: Any) -> None:
-        env.arrive(self.bar)
+        env.arrive(self.bar, self.cta)
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-        return (BarArrive(_bar(self.bar, ctx), None, self.cta, ASKED, loc=self.loc),)
+        cta = ctx.facts.simplify(self.cta) if self.cta is not None else None
+        return (BarArrive(_bar(self.bar, ctx), None, cta, ASKED, loc=self.loc),)
 
 
 @node

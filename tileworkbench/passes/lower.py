@@ -35,7 +35,8 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     inits = (*inits, *own_inits(own))
     if inits:
         first = compare("eq", Special("thread"), 0)
-        ready = Sync("block", reason="barriers are initialised before anyone uses them")
+        who = "cluster" if any(b.attr("cluster") for b in own) else "block"
+        ready = Sync(who, reason="barriers are initialised before anyone uses them")
         body += [If(first, (*inits, Fence("mbarrier_init"))), ready]
     created: list[Buffer] = []
     maps: dict[Any, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,12 @@ from .rules import RULES
 if TYPE_CHECKING:
     from .block import Block
     from .warp import Warp
+
+
+def learn(known: dict[int, Any], more: dict[int, Any]) -> None:
+    """Adds to what is known of other blocks: by block number, the clocks of its threads up to which it is over."""
+    for number, order in more.items():
+        known[number] = np.maximum(known[number], order) if number in known else order
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +44,8 @@ class MBarrier:
     seen: int = 0  # the most phases that a wait has found complete
     loads: int = 0  # the phase, from 1, that the last transfer belongs to
     load: Any = None
+    heard: dict[int, Any] = field(default_factory=dict)  # by the cluster's blocks that arrive in this phase
+    known: dict[int, Any] = field(default_factory=dict)  # of all completed phases
 
     def state(self) -> str:
         missing = f"{self.pending} of {self.count} arrivals missing" if self.pending else "all arrivals in"
@@ -183,3 +191,5 @@ class Barriers:
             bar.phase += 1
             bar.done[0][bar.agent] = bar.phase
             bar.pending, bar.order, bar.fenced = bar.count, None, None
+            learn(bar.known, bar.heard)
+            bar.heard = {}

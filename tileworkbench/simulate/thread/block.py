@@ -77,6 +77,10 @@ class Block:
     fenced: bool = False
     turn: int = 0  # meetings of the grid that are over
     arrived: set[Warp] = field(default_factory=set)  # warps that wait for the other blocks
+    cluster: Any = None  # in which it runs together with others, as block `rank`
+    rank: int = 0
+    heard: dict[int, Any] = field(default_factory=dict)  # what it knows of the cluster's other blocks (barriers.learn)
+    ended: bool = False
 
     def __post_init__(self) -> None:
         kernel, lanes = self.program.kernel, self.program.lanes
@@ -100,6 +104,7 @@ class Block:
         self.meetings: dict[int, Any] = {}  # warpgroups on their way into a wgmma
         self.products: dict[int, list[Work]] = {}  # their wgmmas under way, in order
         self._make_warps(lanes)
+        self.running: dict[Warp, Any] = dict.fromkeys(self.warps)  # warps that have not ended
 
     def _make_warps(self, lanes: int) -> None:
         scope = self.program.scope
@@ -159,8 +164,9 @@ class Block:
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
     def run(self) -> Iterator[None]:
-        """Runs all warps to their end, pausing where all of them wait for the other blocks; a deadlock is a fault."""
-        running = {w: self.program.code[1](w) for w in self.warps} if self.program.code[0] else {}
+        """Runs all warps to their end, pausing where all of them wait for the other blocks (of a cluster: where none
+        can go on); a deadlock is a fault."""
+        running = self.running = {w: self.program.code[1](w) for w in self.warps} if self.program.code[0] else {}
         if not running:
             for w in self.warps:
                 self.program.code[1](w)
@@ -171,7 +177,9 @@ class Block:
                 self.arrived.clear()
                 self.turn += 1
             if not step(running) and not self._urge(running):
-                raise self._deadlock(running)
+                if self.cluster is None:
+                    raise self.deadlock(self.waiting())
+                yield
         self._finish()
 
     def _ordered_round(self, running: dict[Warp, Iterator[Any]]) -> bool:
@@ -220,18 +228,22 @@ class Block:
             return True
         return False
 
-    def _deadlock(self, running: dict[Warp, Iterator[Any]]) -> Fault:
-        first = next(iter(running))
+    def waiting(self) -> str:
+        """What each warp waits for, a line each."""
         lines = []
-        for w in running:
+        for w in self.running:
             blocked: Blocked | None = w.blocked
             name = f"warp {w.index}" + (f" of role {w.role!r}" if w.role else "")
             where = f" at {w.at.loc}" if w.at is not None and w.at.loc is not None else ""
             lines.append(f"  {name}{where}: {blocked.what() if blocked else 'runs'}")
+        return "\n".join(lines)
+
+    def deadlock(self, lines: str) -> Fault:
+        """The fault of warps that can never go on."""
         return fault(
-            first,
+            next(iter(self.running)),
             "deadlock",
-            "deadlock: no warp can go on\n" + "\n".join(lines) + "\n ",
+            f"deadlock: no warp can go on\n{lines}\n ",
             rule="every wait is met by arrivals of other warps or by transfers under way",
             fix="look for the arrival, bytes or participant that one of these waits lacks",
         )

@@ -53,7 +53,7 @@ _SPECIALS: dict[str, Read] = {
     "role_thread": lambda w: w.role_threads,
     "lane": lambda w: w.lane_ids,
     "warp": lambda w: w.index,
-    "cluster_rank": lambda w: 0,
+    "cluster_rank": lambda w: w.block.rank,
     **{f"grid_{axis}": _extent(i) for i, axis in enumerate("xyz")},
     **{f"block_{axis}": _place(i) for i, axis in enumerate("xyz")},
 }

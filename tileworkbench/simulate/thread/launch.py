@@ -17,6 +17,7 @@ from ...ir.instr import Sync
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
 from ...options import options
+from . import cluster
 from .arguments import Argument, bind, bind_values, check_memory
 from .block import Block, Event
 from .faults import Fault, fault
@@ -100,12 +101,12 @@ def run(
         raise LaunchError(
             f"schedule {schedule!r}", rule="schedules are eager, latest and random", fix="name one of them"
         )
-    if prod(kernel.cluster) != 1:
+    meetings = {n.who for n in walk(kernel.body) if isinstance(n, Sync)} & {"grid", "cluster"}
+    if meetings == {"grid", "cluster"}:
         raise TargetError(
-            "the kernel runs in clusters of several blocks",
-            rule="the thread machine runs one block at a time",
-            fix="simulate the kernel built without a cluster",
-        )
+            "the kernel's blocks meet in the grid and in clusters", rule="the thread machine knows one such meeting",
+            fix="run it on a GPU",
+        )  # fmt: skip
     arch = getattr(target, "arch", target)
     lanes = getattr(arch, "warp_size", None) or kernel.attrs.get("warp_size", 32)
     launch = Launch(kernel, schedule, seed, collect, int(options.simulate_step_limit))
@@ -124,8 +125,10 @@ def run(
         program = Program(kernel, lanes, ROWS)
         launch.grid = tuple(launch.evaluate(extent) for extent in kernel.grid)
         try:
-            if any(isinstance(n, Sync) and n.who == "grid" for n in walk(kernel.body)):
+            if "grid" in meetings:
                 _run_together(launch, program, blocks)
+            elif "cluster" in meetings:
+                cluster.run(launch, program, {at: number for number, at in _blocks(launch.grid, None)}, blocks)
             else:
                 for number, where in _blocks(launch.grid, blocks):
                     for _ in Block(launch, program, number, where).run():

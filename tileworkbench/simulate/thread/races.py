@@ -94,6 +94,9 @@ class Races:
         self, w: Warp, threads: Any, units: Any, foreign: Array, doing: str, atomic: bool, reads: bool = False
     ) -> None:
         blocks = self.r_block[units] if reads else self.w_block[units]
+        for number, order in self.block.heard.items():
+            # Of reads only the block is known.
+            foreign = foreign & ~((blocks == number) & (reads or order[self.w_owner[units]] >= self.w_clock[units]))
         if atomic and not reads:
             foreign = foreign & ~self.w_atomic[units]
         if self.block.acquired:

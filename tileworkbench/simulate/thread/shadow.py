@@ -30,6 +30,7 @@ class Shadow(Races):
         self.r_many: Any = np.zeros(units, dtype=bool) if across else None
         self.r_last: Any = np.zeros(units, dtype=np.int32) if across else None
         self.r_clock: Any = None
+        self.kept: dict[Block, Any] = {}  # readers' clocks of blocks that are interrupted
         self.writing: dict[int, Pending] = {}
         self.reading: dict[int, Pending] = {}
         self.read_units: dict[int, Any] = {}
@@ -42,11 +43,26 @@ class Shadow(Races):
         self.block = block
         self.r_clock = None
 
+    def resume(self, block: Block) -> None:
+        """A block that others have interrupted goes on: what its warps have read is still known."""
+        if block is self.block:
+            return
+        self.kept[self.block] = (self.r_clock, getattr(self, "r_mask", None), getattr(self, "r_stmt", None))
+        self.block = block
+        self.r_clock, self.r_mask, self.r_stmt = self.kept.get(block, (None, None, None))
+
     def meet(self) -> None:
         """All blocks have met: whatever they did is over, but for transfers that nobody has waited for."""
         self.w_owner[:] = -1
         self.w_block[:] = self.r_block[:] = -1
         self.r_many[:] = False
+
+    def met(self, blocks: list[int]) -> None:
+        """These blocks have met: what they did is over."""
+        wrote, read = np.isin(self.w_block, blocks), np.isin(self.r_block, blocks)
+        self.w_owner[wrote] = self.w_block[wrote] = -1
+        self.r_block[read] = -1
+        self.r_many[read] = False
 
     def _readers(self) -> Array:
         if self.r_clock is None:

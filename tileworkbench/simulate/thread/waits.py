@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.instr import BarArrive, BarExpect, BarInit, BarWait, CallExtern, Fence, ForeignKernel, SetRegs, Sync, Trap
-from .barriers import MBarrier
+from . import cluster
+from .barriers import MBarrier, learn
 from .faults import fault
 from .memory import check_defined, uniform
 from .program import Program
@@ -22,7 +23,7 @@ FENCES = ("proxy_async", "proxy_async_all", "mbarrier_init", "cta", "gpu", "sys"
 def sync(p: Program, s: Sync) -> Callable[[Warp], Iterator[Any]]:
     """Sync of a warp, role, block or grid, or of the threads that share a barrier id."""
     if s.who == "cluster":
-        raise InternalError("Sync(cluster) needs clusters, which the thread machine has not", loc=s.loc)
+        return cluster.sync(s)
     meeting = Sync("block", reason=s.reason, loc=s.loc) if s.who == "grid" else s
 
     def run(w: Warp) -> Iterator[Any]:
@@ -79,14 +80,13 @@ def bar_arrive(p: Program, s: BarArrive) -> Callable[[Warp], None]:
 
     def run(w: Warp) -> None:
         bar = find(w)
-        if remote is not None and uniform(w, remote.read(w), "the remote rank") != 0:
-            raise fault(
-                w,
-                "barrier",
-                "an arrival at another block of the cluster",
-                rule="the thread machine runs one block at a time",
-            )
         lanes = w.active()
+        if remote is not None:
+            check_defined(w, remote.undefined, "the block's number in the cluster")
+            ranks = np.broadcast_to(remote.read(w), w.mask.shape)[lanes]
+            w.block.event(w, "arrive", s, text=bar.name)
+            cluster.arrive_at(w, bar, ranks, lanes)
+            return
         threads = w.threads[lanes]
         w.block.barriers.check_use(w, bar, threads)
         expected = 0
@@ -145,6 +145,7 @@ def bar_wait(p: Program, s: BarWait) -> Callable[[Warp], Iterator[Any]]:
                 fix="the cursor of this wait does not count this barrier's uses",
             )
         bar.seen = max(bar.seen, bar.phase)
+        learn(w.block.heard, bar.known)
         if bar.done is not None:
             w.block.clocks.acquire(w.index, threads, *bar.done)
         w.block.event(w, "wait", s, text=bar.name)

@@ -12,7 +12,7 @@ import numpy as np
 from ...ir.dtype import INT32, DType
 from ...ir.expr import Buffer, Expr
 from ...ir.stmt import Region
-from . import rounding
+from . import clusters, rounding
 from .access import load
 from .affine import Affine, axis_values
 from .arithmetic import as_array
@@ -201,14 +201,19 @@ class Env:
         index = self.st.number(start)
         return self.st.ring.shared.barrier(region.buffer, index)
 
-    def arrive(self, region: Region) -> None:
-        """Every active thread of the agent arrives on a barrier."""
+    def arrive(self, region: Region, cta: Expr | None = None) -> None:
+        """Every active thread of the agent arrives on a barrier, that of the cluster's block `cta` if given."""
         st = self.st
-        count = st.threads
-        if isinstance(st.mask, np.ndarray):
-            count = int(st.active((*st.mask.shape[:-1], st.threads)).reshape(-1, st.threads)[0].sum())
-        self.barrier(region).arrive(count)
-        st.ring.shared.ticks += 1
+        taking_part = clusters.active_threads(st)
+        if cta is None:
+            self.barrier(region).arrive(int(taking_part.sum()))
+            st.ring.shared.ticks += 1
+            return
+        (start,) = region.starts
+        index = st.number(start)
+        for shared, count in clusters.targets(st, self.scalar(cta), taking_part, region):
+            shared.barrier(region.buffer, index).arrive(count)
+            st.ring.shared.ticks += 1
 
     def parallel(self, op: Any) -> None:
         """Runs the body of a T.Parallel for all iterations at once."""

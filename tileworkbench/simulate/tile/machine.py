@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...ir.effects import writes
 from ...ir.expr import Buffer, Expr, Var
 from ...ir.kernel import Kernel
 from ...options import options
+from . import clusters
 from .affine import Affine
 from .bind import Bound, bind
 from .chunk import Box, check_memory, chunks, deciding_axes, orders_grid, tile_bytes, uniform_control, waits
@@ -74,9 +76,17 @@ def run(
         check_memory(kernel, bound.slots, grid)
         # A barrier of the grid needs all blocks at the same statement.
         per_block = 0 if orders_grid(kernel) else tile_bytes(kernel)
-        plan = list(chunks(grid, per_block, _single_axes(kernel, grid)))
+        together = clusters.meet(kernel, orders_grid(kernel))
+        if together:
+            plan = list(clusters.boxes(kernel, grid))
+        else:
+            plan = list(chunks(grid, per_block, _single_axes(kernel, grid)))
         for number, box in enumerate(plan):
-            _run_chunk(kernel, program, bound, box, budget, events)
+            if together:
+                blocks = [_state(kernel, program, bound, block, budget, events) for block in _each(box)]
+                clusters.run(kernel, blocks, program)
+            else:
+                _run_chunk(kernel, program, bound, box, budget, events)
             if progress is not None:
                 progress((number + 1) / len(plan))
     for theirs, ours in bound.returned:
@@ -117,9 +127,21 @@ def _single_axes(kernel: Kernel, grid: tuple[int, ...]) -> set[int]:
     return deciding if rest >= 4 else set()
 
 
+def _each(box: Box) -> Iterator[Box]:
+    """The blocks of a box, the fastest axis first."""
+    for place in product(*(range(start, stop) for start, stop in box)):
+        yield tuple((at, at + 1) for at in place)
+
+
 def _run_chunk(
     kernel: Kernel, program: Program, bound: Bound, box: Box, budget: Budget, events: list[Any] | None
 ) -> None:
+    for reason in program.run(_state(kernel, program, bound, box, budget, events)):
+        raise stuck(reason)
+
+
+def _state(kernel: Kernel, program: Program, bound: Bound, box: Box, budget: Budget, events: list[Any] | None) -> State:
+    """The state in which the blocks of a box begin."""
     sizes = (*(stop - start for start, stop in box), 1)
     rank = len(sizes)
     st = State(sizes, max(kernel.threads, 1), bound.slots, budget, dict(bound.values), events=events)
@@ -130,8 +152,7 @@ def _run_chunk(
         axis = len(kernel.grid) - 1 - i
         st.vars[var] = _along(axis, sizes[axis], rank, box[axis][0])
     _bind_threads(kernel, st)
-    for reason in program.run(st):
-        raise stuck(reason)
+    return st
 
 
 def _along(axis: int, size: int, rank: int, origin: int) -> Any:

@@ -22,7 +22,7 @@ from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
 from ...ops.selections import with_selections
 from ...ops.source_kernel import SourceKernel
-from . import atomic, control, intrinsics, matrix_element, roles, statement, taint
+from . import atomic, clusters, control, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
 from .matmul import Products
@@ -148,6 +148,8 @@ class Program:
             return Step(waiting(s, depth, self), True, exits, s)
         if isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn in ("sync_threads", "named_barrier_arrive"):
             return Step(roles.compile_named_barrier(s.value, self), True, False, s)
+        if isinstance(s, Eval) and isinstance(s.value, Call) and s.value.fn in clusters.MEETINGS:
+            return Step(clusters.compile_meeting(s.value, self), True, False, s)
         if isinstance(s, Op):
             return self._operation_step(s, depth)
         if isinstance(s, SourceKernel):

@@ -66,6 +66,8 @@ class Shared:
         self.names: dict[int | str, Barrier] = {}
         self.agents = 1
         self.turns: dict[str, int] = {}
+        self.peers: list[Shared] = []  # of the cluster's blocks by rank, where they wait for one another
+        self.ended = False
         self.ticks = 0
 
     def barrier(self, buffer: Buffer, index: int) -> Barrier:
@@ -102,6 +104,7 @@ class Ring:
         self.flights: list[Flight] = []
         self.issuing: Impl | None = None
         self.loc: Loc | None = None  # of the statement that runs
+        self.cluster_phase: int | None = None  # of the cluster's barrier when this agent arrived there
 
     def owns(self, buffer: Buffer) -> bool:
         return buffer in self.shared.by_buffer

@@ -53,7 +53,7 @@ def compile_agents(agents: list[Any], depth: int, program: Program) -> Body:
                     waiting[n] = reason
             if waiting and st.ring.shared.ticks == before:
                 # Nobody here can go on; an agent outside may still help.
-                if st.ring.role:
+                if st.ring.role or st.ring.shared.peers:
                     yield next(iter(waiting.values()))
                 else:
                     raise _deadlock({_name(agents[n]): reason for n, reason in waiting.items()})
@@ -70,6 +70,7 @@ def _agent(st: State, agent: Any, program: Program) -> State:
     made = replace(st, vars=dict(st.vars), taints=dict(st.taints), spread=[], loop=None, deferred=None)
     made.base, made.tiles = st.base, dict(st.tiles)
     made.ring = Ring(st.ring.shared, _name(agent))
+    made.ring.cluster_phase = st.ring.cluster_phase
     if isinstance(agent, WarpGroups):
         first = min(agent.groups) * agent.unit
         made.threads = min(agent.unit * len(agent.groups), max(st.threads - first, 1))
