@@ -11,6 +11,7 @@ from ..errors import TileError
 from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
 from ..language.dtypes import NAMES, UNBUILT, UnbuiltDtype, vector_dtype
+from ..language.loops import Loop
 from ..target import Target
 from .foreign import Foreign, ForeignName
 
@@ -173,3 +174,17 @@ def __getattr__(name: str) -> Any:
         return getattr(language, name)
     except (TileError, AttributeError):
         return Foreign(f"tvm.tirx.{name}", "TVM's intermediate form, which this compiler does not have")
+
+
+class _Frames(type):
+    """Loops that TVM has itself count as instances: those whose step is 1."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        if not isinstance(value, Loop):
+            return False
+        steps = [getattr(step, "value", step) for _, _, step in value.ranges]
+        return not [step for step in steps if not isinstance(step, int) or step != 1]
+
+
+class IRBuilderFrame(metaclass=_Frames):
+    """What TVM's builder opens for a statement with a body."""

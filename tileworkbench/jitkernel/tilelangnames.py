@@ -23,6 +23,7 @@ class Adapter:
     no size is kept by name, since the launcher solves them from each call's arguments."""
 
     dynamic_symbolic_map = None
+    _ffi_callee_allocated_output_abi = True  # outputs that a call leaves out are made by the launcher
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
