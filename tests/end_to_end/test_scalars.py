@@ -83,3 +83,51 @@ def test_variables_that_let_gives_a_value_in_a_grid_of_one_block():
 def test_a_variable_without_a_kernel_is_a_plain_one():
     made = T.uint64()
     assert str((made & T.uint64(2**64 - 1)).dtype) == "uint64"
+
+
+@pytest.mark.parametrize("space", ["shared", "fragment", "global"])
+def test_votes_over_the_elements_of_a_tile(space):
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 3, 8), "int32"), B: T.Tensor((8, 3), "int32")):
+        with T.Kernel(8, threads=64) as bx:
+            tile = A
+            if space != "global":
+                tile = (
+                    T.alloc_shared((1, 3, 8), "int32") if space == "shared" else T.alloc_fragment((1, 3, 8), "int32")
+                )
+                T.copy(A[bx : bx + 1, :, :], tile)
+            at = bx if space == "global" else 0
+            B[bx, 0] = T.any_of(tile[at, :, :])
+            B[bx, 1] = T.if_then_else(T.all_of(tile[at, 1:3, 4:7]), 5, 6)
+            if T.any_of(tile[at, 0:3, 3]):
+                B[bx, 2] = 7
+            else:
+                B[bx, 2] = 8
+
+    rng = np.random.default_rng(4)
+    a = (rng.random((8, 3, 8)) < np.array([0, 0.01, 0.02, 0.5, 0.8, 0.9, 0.97, 1])[:, None, None]).astype(np.int32) * 3
+    rows = [a.any((1, 2)), np.where(a[:, 1:3, 4:7].all((1, 2)), 5, 6), np.where(a[:, :, 3].any(1), 7, 8)]
+    everywhere(kernel, [a], np.stack(rows, 1))
+
+
+def test_a_list_of_coordinates_is_an_index():
+    @T.prim_func
+    def kernel(A: T.Tensor((6, 8), "int32"), B: T.Tensor((8, 6), "int32")):
+        with T.Kernel(1, threads=48):
+            for n in T.Parallel(48):
+                at = T.index_to_coordinates(n, (8, 6))
+                B[at] = A[[at[1], at[0]]]
+
+    a = integers(5, (6, 8), "int32")
+    everywhere(kernel, [a], a.T)
+
+
+def test_constants_beyond_the_range_of_a_type_are_infinite():
+    @T.prim_func
+    def kernel(C: T.Tensor((3,), "float16")):
+        with T.Kernel(1, threads=32):
+            C[0] = T.max_value("bfloat16")
+            C[1] = -1e30
+            C[2] = 65504
+
+    everywhere(kernel, [], np.array([np.inf, -np.inf, 65504]))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import LanguageError, ShapeError
 from .dtype import BOOL, DTYPES, FLOAT32, INT32, DType
 from .operators import Operators
@@ -22,8 +24,7 @@ def const(value: Number, to: DType | None = None) -> Const:
     if to.is_fp8:
         return Const(_fp8(value, to, math.isfinite(value)), dtype=to)
     if to.is_float:
-        exact = float(to.numpy.type(value)) if not isinstance(value, float) or math.isfinite(value) else value
-        return Const(exact, dtype=to)
+        return Const(_rounded(value, to), dtype=to)
     if to is BOOL:
         return Const(bool(value), dtype=to)
     known = _SMALL.get((to.name, value))
@@ -33,6 +34,14 @@ def const(value: Number, to: DType | None = None) -> Const:
     if to.kind == "int" and wrapped >> (to.bits - 1):
         wrapped -= 1 << to.bits
     return Const(wrapped, dtype=to)
+
+
+def _rounded(value: Number, to: DType) -> float:
+    """The nearest value of a float type: infinity beyond its range."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    with np.errstate(over="ignore"):
+        return float(to.numpy.type(value))
 
 
 # Small constants are made once: index arithmetic asks for them all the time.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Expr, Load, Var, binary, cast, compare, logical, select, truth
+from ..ir.expr import Expr, Load, Var, as_expr, binary, cast, compare, logical, select, truth
 from ..ir.stmt import If, Region, Stmt, Store
 from ..ops.parallel import Parallel
 from .atomic import update
@@ -15,6 +17,7 @@ from .faults import fault
 from .lanes import Lanes
 from .linear import difference
 from .regions import equal, to_region
+from .regions import show as show_extent
 from .remarks import remarks
 
 _MOST = 256  # elements that one any_of or all_of may test
@@ -63,30 +66,34 @@ def _within(region: Region, indices: tuple[Expr, ...]) -> Expr | None:
 
 
 def _test(what: str, op: str, buffer: Any) -> Expr:
-    """`or` / `and` over the elements of a buffer, or of a region that varies in its last dimension only."""
+    """`or` / `and` over the elements of a buffer or region."""
     region = to_region(buffer, what)
-    *front, count = region.extents
-    if any(not (isinstance(e, int) and e == 1) for e in front) or not isinstance(count, int) or count > _MOST:
+    extents = [e for e in region.extents if isinstance(e, int)]
+    if len(extents) < len(region.extents) or math.prod(extents) > _MOST:
         raise fault(
-            f"{what} of extents {region.extents}",
-            f"it tests one row of at most {_MOST} elements",
-            "slice one row, or reduce with T.reduce_max",
+            f"{what} of extents ({', '.join(map(show_extent, region.extents))})",
+            f"it tests at most {_MOST} elements, as many as is known while compiling",
+            "slice a part, or reduce with T.reduce_max",
         )
-    *start, last = region.starts
-    tests = [truth(Load(region.buffer, (*start, binary("add", last, n)))) for n in range(count)]
-    made = tests[0]
-    for test in tests[1:]:
-        made = logical(op, made, test)
-    return made
+    tests = [
+        truth(
+            Load(region.buffer, tuple(binary("add", start, n) for start, n in zip(region.starts, offsets, strict=True)))
+        )
+        for offsets in itertools.product(*map(range, extents))
+    ]
+    while len(tests) > 1:  # neighbours are joined, so that the expression is as deep as the logarithm of their number
+        pairs = [logical(op, a, b) for a, b in zip(tests[::2], tests[1::2], strict=False)]
+        tests = pairs + tests[len(tests) & ~1 :]
+    return tests[0] if tests else as_expr(op == "land")
 
 
 def any_of(buffer: Any) -> Expr:
-    """Whether any element of a row is not zero."""
+    """Whether any element of a tile or of a part of it is not zero."""
     return _test("T.any_of", "lor", buffer)
 
 
 def all_of(buffer: Any) -> Expr:
-    """Whether all elements of a row are not zero."""
+    """Whether all elements of a tile or of a part of it are not zero."""
     return _test("T.all_of", "land", buffer)
 
 

@@ -32,8 +32,9 @@ def element(buffer: Buffer, loc: Loc | None = None) -> Load:
 
 
 def index_buffer(buffer: Buffer, index: Any, loc: Loc) -> Load | Region:
-    """`buffer[index]`: an element when all entries are scalars, a region when one is a slice."""
-    entries = index if isinstance(index, tuple) else (index,)
+    """`buffer[index]`: an element when all entries are scalars, a region when one is a slice. A list of entries, such
+    as T.index_to_coordinates gives, is one index too."""
+    entries = tuple(index) if isinstance(index, tuple | list) else (index,)
     if len(entries) != buffer.rank or any(e is Ellipsis for e in entries):
         shape = ", ".join(show(s) for s in buffer.shape)
         raise exact(
