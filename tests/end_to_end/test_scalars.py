@@ -92,9 +92,7 @@ def test_votes_over_the_elements_of_a_tile(space):
         with T.Kernel(8, threads=64) as bx:
             tile = A
             if space != "global":
-                tile = (
-                    T.alloc_shared((1, 3, 8), "int32") if space == "shared" else T.alloc_fragment((1, 3, 8), "int32")
-                )
+                tile = T.alloc_shared((1, 3, 8), "int32") if space == "shared" else T.alloc_fragment((1, 3, 8), "int32")
                 T.copy(A[bx : bx + 1, :, :], tile)
             at = bx if space == "global" else 0
             B[bx, 0] = T.any_of(tile[at, :, :])
