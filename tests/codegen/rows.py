@@ -134,6 +134,16 @@ def votes(f: Frame, t: Target) -> Rows:
     return [I.Vote(run(r), kind, THREAD % 3 < 2) for kind, r in regs.items()]
 
 
+@row(I.Match)
+def matches(f: Frame, t: Target) -> Rows:
+    out: Rows = []
+    for dtype in (FLOAT32, INT32, F64, I64):
+        r, d = f.reg(1, dtype), f.reg(1, UINT32)
+        out.append(I.LoadMem(run(r), addr(f.tensor(dtype), THREAD)))
+        out += [I.Match(run(d), run(r), kind) for kind in ("any", "all")]
+    return out
+
+
 def clear(f: Frame, b: Any) -> I.LoadMem:
     """Whatever fills the register with something the compiler does not know."""
     return I.LoadMem(run(b, 0, 1), addr(f.tensor(b.dtype), THREAD))

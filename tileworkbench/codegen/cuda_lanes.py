@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import InternalError
-from ..ir.instr import Shuffle, Vote
+from ..ir.instr import Match, Shuffle, Vote
 from .c_scalar import D
 from .dialect import Row
 from .functions import Function
@@ -47,6 +47,26 @@ for _kind in ("any", "all"):
 }}""")
 
 
+for _bits, _code in ((32, "r"), (64, "l")):
+    _type = "unsigned" if _bits == 32 else "unsigned long long"
+    for _kind, _into in (("any", "%0"), ("all", "%0|p")):
+        _pred = ".reg .pred p; " if _kind == "all" else ""
+        FUNCTIONS[f"tw_match_{_kind}{_bits}"] = Function(f"""\
+{D} unsigned tw_match_{_kind}{_bits}({_type} x) {{
+  unsigned r;
+  asm volatile("{{ {_pred}match.{_kind}.sync.b{_bits} {_into}, %1, 0xffffffff; }}" : "=r"(r) : "{_code}"(x));
+  return r;
+}}""")
+
+
+def _match(p: Any, s: Match) -> None:
+    bits = s.src.buffer.dtype.bits
+    if s.kind not in ("any", "all") or bits not in (32, 64):
+        raise InternalError(f"match {s.kind!r} of {bits} bits", rule="any or all, of 32 or 64 bits", loc=s.loc)
+    kind = "unsigned" if bits == 32 else "unsigned long long"
+    p.line(f"{p.reg(s.dst)} = {p.use(f'tw_match_{s.kind}{bits}')}(*({kind}*)({p.regs(s.src)}));")
+
+
 def _shuffle(p: Any, s: Shuffle) -> None:
     if s.kind not in _KINDS or s.width not in (1, 2, 4, 8, 16, 32):
         raise InternalError(
@@ -69,4 +89,4 @@ def _vote(p: Any, s: Vote) -> None:
     p.line(f"{p.reg(s.dst)} = {p.use(f'tw_{s.kind}')}({p.expr(s.pred)});")
 
 
-ROWS: dict[Any, Row] = {Shuffle: _shuffle, Vote: _vote}
+ROWS: dict[Any, Row] = {Match: _match, Shuffle: _shuffle, Vote: _vote}

@@ -17,6 +17,7 @@ from ..ir.instr import (
     GridDep,
     LdMatrix,
     LoadMem,
+    Match,
     MmaSparse,
     SetRegs,
     StMatrix,
@@ -57,6 +58,7 @@ class HipPrinter(Printer):
         CopyAsync: _NO_ENGINE, TmaLoad: _NO_ENGINE, TmaStore: _NO_ENGINE, BulkLoad: _NO_ENGINE, BulkStore: _NO_ENGINE,
         BarInit: _NO_BARRIER, BarArrive: _NO_BARRIER, BarExpect: _NO_BARRIER, BarWait: _NO_BARRIER,
         CopyAsyncArrive: _NO_BARRIER, MmaSparse: _NO_SPARSE,
+        Match: "lanes have no instruction that compares values with one another",
         ForeignKernel: "the text of such a kernel is CUDA C++",
         GridDep: "kernels of a stream do not overlap here",
     }  # fmt: skip

@@ -264,6 +264,7 @@ from .tileops import (
     tma_copy,
 )
 from .warp import (
+    __fns,
     activemask,
     all_sync,
     any_sync,
@@ -274,6 +275,8 @@ from .warp import (
     get_warp_group_idx,
     get_warp_idx,
     get_warp_idx_sync,
+    match_all_sync,
+    match_any_sync,
     shfl_down,
     shfl_sync,
     shfl_up,

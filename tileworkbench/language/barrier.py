@@ -8,13 +8,14 @@ from typing import Any
 
 from ..errors import Loc
 from ..ir.dtype import BOOL, INT32
-from ..ir.expr import Buffer, Call, Const, Expr, Load, as_expr, truth
+from ..ir.expr import Buffer, Call, Const, Expr, Load, as_expr
 from ..ir.stmt import Eval, Region
 from ..ir.uniform import WARPGROUP
 from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
 from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
 from .builder import Builder, require
 from .faults import fault, shown
+from .mathfns import predicate_of
 from .regions import to_region
 
 
@@ -145,7 +146,7 @@ def sync_warp(mask: Any = None) -> None:
 
 def _vote(name: str, dtype: Any, text: str) -> Callable[[Any], Expr]:
     def made(predicate: Any) -> Expr:
-        return Call(name, (truth(predicate),), dtype=dtype)
+        return Call(name, (predicate_of(predicate, f"T.{name}"),), dtype=dtype)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ShapeError
+from ..errors import LanguageError, ShapeError
 from ..ir.dtype import FLOAT64
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.expr import Buffer, Expr, Load, as_expr, cast, truth
 from ..ir.mathfn import math_call
 from ..ir.stmt import ZERO, Region
 from .faults import fault, shown
@@ -34,6 +34,22 @@ def named(names: Sequence[str], **defaults: Any) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     operands = [inspect.Parameter(name, kind) for name in names]
     return inspect.Signature([*operands, *(inspect.Parameter(n, kind, default=v) for n, v in defaults.items())])
+
+
+class NotPredicate(LanguageError, TypeError):
+    """A vote was given a float."""
+
+
+def predicate_of(value: Any, what: str) -> Expr:
+    """A truth value: a comparison, or an integer that is not 0."""
+    test = scalar(value, what)
+    if test.dtype.is_float:
+        raise NotPredicate(
+            f"{what} requires an integer or boolean predicate, and got {test.dtype}",
+            rule="a predicate is true or false",
+            fix="compare it: `x != 0`",
+        )
+    return truth(test)
 
 
 def _function(name: str, text: str, names: Sequence[str] = "x") -> Callable[..., Any]:

@@ -35,9 +35,6 @@ _NEEDS = {
         "ptx_arrive_barrier_expect_tx ptx_cp_async_barrier ptx_cp_async_bulk "
         "ptx_init_barrier_thread_count ptx_wait_barrier tma_load"
     ),
-    "matches between lanes, which are not built yet (T.ballot_sync and T.shfl_sync are)": (
-        "match_any_sync match_all_sync"
-    ),
     "a fence of the whole grid outside a cooperative launch; T.sync_grid is what there is": "sync_global",
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
         "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"

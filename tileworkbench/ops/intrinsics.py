@@ -9,7 +9,7 @@ from typing import TypeGuard
 from ..errors import LanguageError, Loc, TargetError
 from ..ir.dtype import BOOL, DTYPES, INT32, DType
 from ..ir.expr import Call, Const, Expr, Load, Special, cast, compare, const
-from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Shuffle, StoreMem, Sync, Vote, WaitGroup
+from ..ir.instr import Addr, Elect, Fence, GridDep, LoadMem, Match, Shuffle, StoreMem, Sync, Vote, WaitGroup
 from ..ir.mathfn import math_call
 from ..ir.node import Node
 from ..ir.stmt import ONE, ZERO, Eval, For, Stmt, Store
@@ -82,25 +82,13 @@ def _exchange(x: Expr, kind: str, lane: Expr, width: int, ctx: Context, pre: lis
 
 
 def _shuffle(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
-    x, lane, width, mask = args
+    x, lane, width, _ = args
     _together(e, ctx, "warp")
-    _full(e, mask)
     if not isinstance(width, Const):
         raise LanguageError(
             f"T.{e.fn}: the width is an expression", rule="it is known while compiling", fix="pass an int", loc=e.loc
         )
     return _exchange(x, _KINDS[e.fn], lane, int(width.value), ctx, pre, e.loc)
-
-
-def _full(e: Call, mask: Expr) -> None:
-    if isinstance(mask, Const) and int(mask.value) in (0xFFFFFFFF, -1, 0xFFFFFFFFFFFFFFFF):
-        return
-    raise LanguageError(
-        f"T.{e.fn} with a mask of some lanes",
-        rule="exchanges and votes are made by all lanes of a warp",
-        fix="leave the mask out, and choose with T.if_then_else",
-        loc=e.loc,
-    )
 
 
 def _reduction(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
@@ -163,13 +151,26 @@ def _ask(kind: str, pred: Expr, dtype: DType, ctx: Context, pre: list[Stmt], loc
 def _vote(kind: str) -> Callable[[Call, list[Expr], Context, list[Stmt]], Expr]:
     def made(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
         _together(e, ctx, "warp")
-        if len(args) > 1:
-            _full(e, args[1])
         pred = args[0] if args else const(True)
         dtype = BOOL if kind != "ballot" else _mask_type(ctx)
         return cast(_ask(kind, pred, dtype, ctx, pre, e.loc), e.dtype)
 
     return made
+
+
+def _match(e: Call, args: list[Expr], ctx: Context, pre: list[Stmt]) -> Expr:
+    _together(e, ctx, "warp")
+    if ctx.target.dialect != "cuda":
+        raise TargetError(
+            f"T.{e.fn} for {ctx.target.name}",
+            rule="its lanes have no instruction that compares values with one another",
+            fix="compare with T.shfl_sync and T.ballot_sync, or compile for an NVIDIA target",
+            loc=e.loc,
+        )
+    given = _hold(args[0], ctx, pre)
+    found = ctx.registers("match", 1, e.dtype)
+    pre.append(Match(run(found), run(given.buffer), "any" if e.fn == "match_any_sync" else "all", loc=e.loc))
+    return Load(found, (ZERO,))
 
 
 def _mask_type(ctx: Context) -> DType:
@@ -220,6 +221,8 @@ _VALUES: dict[str, Callable[[Call, list[Expr], Context, list[Stmt]], Expr]] = {
     "all_sync": _vote("all"),
     "ballot_sync": _vote("ballot"),
     "activemask": _vote("ballot"),
+    "match_any_sync": _match,
+    "match_all_sync": _match,
     "syncthreads_count": _count,
     "syncthreads_and": _count,
     "syncthreads_or": _count,

@@ -11,7 +11,7 @@ from . import barriers, control, copies, lanes, matrix, memory
 from .barriers import BarArrive, BarExpect, BarInit, BarWait, CopyAsyncArrive, Fence, Sync
 from .control import CallExtern, Elect, ForeignKernel, GridDep, Prefetch, SchedHint, SetRegs, Stamp, Trap
 from .copies import BulkLoad, BulkStore, CommitGroup, CopyAsync, LdsDirect, TmaLoad, TmaStore, WaitGroup
-from .lanes import Shuffle, Vote
+from .lanes import Match, Shuffle, Vote
 from .matrix import Mma, MmaSparse, Wgmma, WgmmaFence
 from .memory import AtomicMem, LdMatrix, LoadMem, StMatrix, StoreMem
 from .operands import Addr, Bar, Desc, Instr, Reg
@@ -39,6 +39,7 @@ __all__ = [
     "LdMatrix",
     "LdsDirect",
     "LoadMem",
+    "Match",
     "Mma",
     "MmaSparse",
     "Prefetch",

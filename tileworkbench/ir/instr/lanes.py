@@ -23,6 +23,17 @@ class Shuffle(Instr):
 
 
 @node
+class Match(Instr):
+    """dst (one uint32 register) from the bits of src (one register of 32 or 64 bits) over the warp. kind: any (the
+    lanes with the lane's own bits) or all (all lanes where every lane has the same bits, else none)."""
+
+    scope: ClassVar[str] = "warp"
+    dst: Reg
+    src: Reg
+    kind: str
+
+
+@node
 class Vote(Instr):
     """dst (one register) = ballot (uint32 mask), any or all of `pred` over the warp."""
 

@@ -1,4 +1,4 @@
-"""Rows between the lanes of a warp: Shuffle and Vote."""
+"""Rows between the lanes of a warp: Shuffle, Vote and Match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.instr import Shuffle, Vote
+from ...ir.instr import Match, Shuffle, Vote
 from .faults import fault
 from .loadstore import registers
 from .memory import predicate
@@ -70,5 +70,28 @@ def vote(p: Program, s: Vote) -> Callable[[Warp], None]:
             value = bool(chosen.any()) if s.kind == "any" else bool(chosen[w.alive].all())
         out.data[into] = value
         out.defined[into] = True
+
+    return run
+
+
+def match(p: Program, s: Match) -> Callable[[Warp], None]:
+    """Match by a whole warp; lanes that do not exist neither count nor object."""
+    if s.kind not in ("any", "all"):
+        raise InternalError(f"no match of kind {s.kind!r}", loc=s.loc)
+    source, target = registers(p, s.src, False), registers(p, s.dst, True)
+    every = (1 << p.lanes) - 1
+
+    def run(w: Warp) -> None:
+        if not w.full:
+            raise fault(w, "divergent", "a match by part of a warp", rule="all lanes of a warp compare together")
+        rf, first = source(w)
+        out, into = target(w)
+        bits = np.ascontiguousarray(rf.data[first]).view(f"u{rf.data.dtype.itemsize}")
+        alike = (bits[:, None] == bits[None, :]) & w.alive[None, :]
+        if s.kind == "any":
+            out.data[into] = alike.astype(np.uint64) @ (np.uint64(1) << np.arange(len(bits), dtype=np.uint64))
+        else:
+            out.data[into] = every if alike[w.alive][:, w.alive].all() else 0
+        out.defined[into] = rf.defined[first][w.alive].all()
 
     return run

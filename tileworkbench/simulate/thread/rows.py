@@ -15,6 +15,7 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.StMatrix: (POINT, matrices.stmatrix),
     i.Shuffle: (PLAIN, lanes.shuffle),
     i.Vote: (PLAIN, lanes.vote),
+    i.Match: (PLAIN, lanes.match),
     i.Mma: (PLAIN, tensor.mma),
     i.MmaSparse: (PLAIN, sparse.mma_sparse),
     i.Wgmma: (FLOW, wgmma.wgmma),

@@ -187,6 +187,26 @@ def _ballot(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     return _per_thread(st, bits)
 
 
+def _alike(st: State, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(groups, lane, lane): whether the second lane is there and has the bits of the first; and who is there."""
+    bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
+    there = np.broadcast_to(_active(st, np.ones(bits.shape, bool), False), bits.shape)
+    groups, active = _groups(bits, _WARP, 0), _groups(there, _WARP, False)
+    return (groups[..., :, None] == groups[..., None, :]) & active[..., None, :], active
+
+
+def _match_any(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    alike, _ = _alike(st, args[0])
+    masks = (alike * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, dtype=np.uint64)
+    return masks.astype(dtype.numpy).reshape(*masks.shape[:-2], -1)[..., : st.threads]
+
+
+def _match_all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
+    alike, active = _alike(st, args[0])
+    agree = (alike | ~active[..., None, :] | ~active[..., :, None]).all(axis=(-2, -1))[..., None]
+    return _per_thread(st, np.where(agree, dtype.numpy.type(0xFFFFFFFF), dtype.numpy.type(0)))
+
+
 def _activemask(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     return _ballot(st, [np.ones((1,) * (st.base - 1) + (st.threads,), bool)], dtype)
 
@@ -206,6 +226,8 @@ _OTHERS: dict[str, Callable[[State, list[np.ndarray], DType], Any]] = {
     "all_sync": _all,
     "ballot_sync": _ballot,
     "activemask": _activemask,
+    "match_any_sync": _match_any,
+    "match_all_sync": _match_all,
     "shuffle_elect": _elect,
     "syncthreads_count": _block(lambda p: p.sum(axis=-1, keepdims=True, dtype=np.int32), False),
     "syncthreads_and": _block(lambda p: p.all(axis=-1, keepdims=True), True),
