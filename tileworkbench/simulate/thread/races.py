@@ -37,6 +37,7 @@ class Races:
     label: Any
     block: Block
     w_owner: Array
+    w_clock: Array
     w_stmt: Array
     w_atomic: Array
     w_block: Array
