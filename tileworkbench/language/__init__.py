@@ -263,6 +263,7 @@ from .tileops import (
     reduce_sum,
     tma_copy,
 )
+from .tileschedule import BaseTileScheduler, PersistentTileScheduler
 from .warp import (
     __fns,
     activemask,

@@ -47,7 +47,6 @@ _NEEDS = {
     "an explicit role schedule, which is not built yet": (
         "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule WSInstr WSOpRef annotate_ws_schedule ws_op"
     ),
-    "a tile scheduler object, which is not built yet": "PersistentTileScheduler BaseTileScheduler",
 }
 
 
