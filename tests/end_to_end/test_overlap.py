@@ -26,23 +26,23 @@ def lowered(kernel: Kernel) -> tuple[Kernel, str]:
     return out, "; ".join(out.notes)
 
 
-def chain(M: int, K: int, L: int, trips: Any, act: str, order: str = "before") -> Any:
+def chain(M: int, K: int, L: int, trips: Any, act: str, order: str = "before", dtype: str = "float16") -> Any:
     """O += f(A·B(i)) · C(i): two products a trip, an activation between them, and a scale that the trip changes."""
 
     @T.prim_func
     def chain(
-        A: T.Tensor((M, K), "float16"),
-        B: T.Tensor((K, 64 * L), "float16"),
-        C: T.Tensor((64 * L, 64), "float16"),
+        A: T.Tensor((M, K), dtype),
+        B: T.Tensor((K, 64 * L), dtype),
+        C: T.Tensor((64 * L, 64), dtype),
         O: T.Tensor((M, 64), "float32"),  # noqa: E741
         n: T.int32,
     ):
         with T.Kernel(T.ceildiv(M, 64), threads=128) as bx:
-            A_s = T.alloc_shared((64, K), "float16")
-            B_s = T.alloc_shared((K, 64), "float16")
-            C_s = T.alloc_shared((64, 64), "float16")
+            A_s = T.alloc_shared((64, K), dtype)
+            B_s = T.alloc_shared((K, 64), dtype)
+            C_s = T.alloc_shared((64, 64), dtype)
             P = T.alloc_fragment((64, 64), "float32")
-            P_half = T.alloc_fragment((64, 64), "float16")
+            P_half = T.alloc_fragment((64, 64), dtype)
             acc = T.alloc_fragment((64, 64), "float32")
             T.copy(A[bx * 64, 0], A_s)
             T.clear(acc)
@@ -108,3 +108,10 @@ def test_attention_from_its_text(causal: bool) -> None:
 def test_a_loop_with_one_product_stays_as_it_is() -> None:
     _, notes = lowered(kernels.gemm(128, 128, 128).kernel)
     assert "overlap" not in notes
+
+
+def test_a_card_without_a_rate_for_the_dtype_is_planned_for() -> None:
+    """Code for one family, figures of another's card: the T4 has no bfloat16."""
+    target = Target.of("sm_90a/T4")
+    kernel = chain(64, 64, 4, None, "exp", dtype="bfloat16").kernel
+    assert run_passes(kernel, target).level == "thread"

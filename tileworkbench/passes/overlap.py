@@ -38,25 +38,25 @@ def overlap(kernel: Kernel, target: Target) -> Kernel:
     if kernel.attrs.get("no_overlap"):
         return kernel
     notes: list[str] = []
-    body = tuple(replace(r, body=_body(r.body, notes)) if isinstance(r, Role) else r for r in kernel.body)
+    body = tuple(replace(r, body=_body(r.body, target, notes)) if isinstance(r, Role) else r for r in kernel.body)
     return kernel.with_(body=body, notes=(*kernel.notes, *notes))
 
 
-def _body(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], target: Target, notes: list[str]) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
-        out += _loop(s, notes) if isinstance(s, For) else [s]
+        out += _loop(s, target, notes) if isinstance(s, For) else [s]
     return tuple(out)
 
 
-def _loop(loop: For, notes: list[str]) -> list[Stmt]:
+def _loop(loop: For, target: Target, notes: list[str]) -> list[Stmt]:
     if sum(isinstance(s, Issue) and is_async(s.impl) for s in loop.body) < 2:
-        return [replace(loop, body=_body(loop.body, notes))]
+        return [replace(loop, body=_body(loop.body, target, notes))]
     body = _without_lets(loop.body)
     if body is None or not _plain(body):
         return [loop]
-    plain = sequential(nodes(body))
-    splits = [s for s in (_split(loop, body, cut) for cut in range(1, len(body))) if s is not None]
+    plain = sequential(nodes(body, target))
+    splits = [s for s in (_split(loop, body, cut, target) for cut in range(1, len(body))) if s is not None]
     least = min((s.order.clocks for s in splits), default=plain.clocks)
     if least > WORTH_IT * plain.clocks:
         return [loop]
@@ -84,7 +84,7 @@ def _plain(body: tuple[Stmt, ...]) -> bool:
     return all(isinstance(s, (Issue, Complete, Wait, Release, Alloc)) for s in body)
 
 
-def _split(loop: For, body: tuple[Stmt, ...], cut: int) -> Split | None:
+def _split(loop: For, body: tuple[Stmt, ...], cut: int, target: Target) -> Split | None:
     first, second = body[:cut], body[cut:]
     for part in (first, second):
         issued = {s.op for s in part if isinstance(s, Issue)}
@@ -95,7 +95,7 @@ def _split(loop: For, body: tuple[Stmt, ...], cut: int) -> Split | None:
         if not products or waits != releases or not completed <= issued or _unfinished(part):
             return None
     ahead = substitute(first, {loop.var: loop.var + loop.step})
-    trip = nodes((*second, *ahead))
+    trip = nodes((*second, *ahead), target)
     return Split(cut, tuple(trip), scheduled(trip))
 
 

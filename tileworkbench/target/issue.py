@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from ..errors import InternalError
 from .latency import LATENCIES, LatencyTable
 from .target import Target
@@ -14,14 +12,6 @@ _WGMMA_K_BYTES = 32  # one warpgroup instruction takes 32 bytes of K whatever th
 def latencies(target: Target) -> LatencyTable:
     """The latency table of a target's family."""
     return LATENCIES[target.arch.family]
-
-
-def mma_clocks(target: Target, m: int, n: int, k: int, dtype: str) -> float:
-    """Clocks a sub-core's matrix unit is busy with one warp-level (or wave-level) m x n x k instruction."""
-    rate = target.device.flops_per_clock(dtype)
-    if rate is None:
-        raise InternalError(f"{target} has no matrix rate for {dtype}")
-    return 2 * m * n * k / (rate * latencies(target)["mma_rate"] / target.arch.sub_cores)
 
 
 def wgmma_clocks(target: Target, n: int, *, a_in_shared: bool, dtype: str = "fp16") -> float:
@@ -39,13 +29,3 @@ def wgmma_clocks(target: Target, n: int, *, a_in_shared: bool, dtype: str = "fp1
 def lanes_clocks(target: Target, count: int, rate: str) -> float:
     """Clocks one processor needs for `count` lane operations of a rate such as "mufu_lanes" or "fma_lanes"."""
     return count / latencies(target)[rate]
-
-
-def shared_clocks(target: Target, nbytes: int, ways: int = 1) -> int:
-    """Clocks of the shared-memory port for `nbytes`, repeated `ways` times by bank conflicts."""
-    return ceil(nbytes / latencies(target)["shared_bytes"]) * ways
-
-
-def microseconds(target: Target, clocks: float) -> float:
-    """Clocks as time, at the device's sustained clock."""
-    return clocks / target.device.planning_mhz

@@ -44,15 +44,12 @@ def autotune(
     arguments (`do_not_specialize` names those that do not matter): every configuration is compiled, compared with
     `ref_prog`, and timed over `rep` runs after `warmup`. A factory's call gives the best kernel, with .config, .latency
     and .ref_latency; an eager function's call runs it."""
+    settings = Settings.among(locals())
     if func is not None or configs is None:
         raise OptionError(
             "@autotune without configurations", rule="it needs the values to try",
             fix='@autotune(configs=[{"block_M": 64}, {"block_M": 128}])',
         )  # fmt: skip
-    settings = Settings(
-        warmup, rep, timeout, supply_type, ref_prog, supply_prog, rtol, atol, max_mismatched_ratio, skip_check,
-        manual_check_prog, cache_input_tensors, early_stop, early_stop_factor,
-    )  # fmt: skip
 
     def decorate(fn: Any) -> Tuned:
         if not isinstance(fn, JITFunction):

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..errors import OptionError
@@ -45,6 +45,11 @@ class Settings:
     def __post_init__(self) -> None:
         if self.early_stop_factor < 1:
             raise OptionError(f"early_stop_factor={self.early_stop_factor}", rule="it is at least 1", fix="2.0")
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> Settings:
+        """The settings among a function's arguments by name; those it does not take keep their defaults."""
+        return cls(**{f.name: given[f.name] for f in fields(cls) if f.name in given})
 
     @property
     def repeatable(self) -> bool:

@@ -64,10 +64,7 @@ class AutoTuner:
         backend: str = "event",
     ) -> AutoTuner:
         """How each kernel is checked and timed."""
-        self.settings = Settings(
-            warmup, rep, timeout, supply_type, ref_prog, supply_prog, rtol, atol, max_mismatched_ratio, skip_check,
-            manual_check_prog, cache_input_tensors, backend=backend,
-        )  # fmt: skip
+        self.settings = Settings.among(locals())
         return self
 
     def run(

@@ -7,10 +7,11 @@ from ..kernel import Kernel
 from ..node import Node, walk
 from ..planned import Acquire, Commit, Release, Role, Wait
 from ..stmt import Alloc
+from ..uniform import WARP, WARPGROUP
 from .channels import RoleChannels, check_ends, check_issues
 from .failure import broken
 
-WARPGROUP = 4  # warps
+WARPS = WARPGROUP // WARP  # of a warpgroup
 
 
 def check_planned(kernel: Kernel, nodes: tuple[Node, ...], warp_size: int) -> None:
@@ -67,7 +68,7 @@ def check_registers(kernel: Kernel, roles: tuple[Role, ...], warp_size: int, ava
             continue
         if role.registers % 8 or not 24 <= role.registers <= 256:
             raise broken(f"role {role.name} asks for {role.registers} registers", role, "a multiple of 8 in 24 … 256")
-        total += role.registers * -(-role.warps // WARPGROUP) * WARPGROUP * warp_size
+        total += role.registers * -(-role.warps // WARPS) * WARPS * warp_size
     if total > available:
         raise broken(f"the roles ask for {total} registers", kernel, f"an SM has {available}")
 

@@ -26,7 +26,7 @@ from ..planned import Role
 from ..stmt import For, If, Let, Stmt, Store, While
 from ..uniform import Uniformity, narrower, rank
 from .failure import broken, quote
-from .planned import WARPGROUP, check_registers, check_roles
+from .planned import WARPS, check_registers, check_roles
 from .storage import check_storage
 from .transfers import check_transfers
 
@@ -134,11 +134,7 @@ class _Flow:
             raise broken(
                 f"only a {flow} surely comes here together", s, f"all threads of a {scope} execute this together"
             )
-        if (
-            scope == "warpgroup"
-            and self.role is not None
-            and (self.role.first_warp % WARPGROUP or self.role.warps % WARPGROUP)
-        ):
+        if scope == "warpgroup" and self.role is not None and (self.role.first_warp % WARPS or self.role.warps % WARPS):
             raise broken(
                 f"role {self.role.name} has {self.role.warps} warps from {self.role.first_warp} on",
                 s,

@@ -12,6 +12,7 @@ from ...ir.arith import Facts
 from ...ir.expr import Buffer, Const
 from ...ir.op import Impl, Refusal
 from ...ir.stmt import Region
+from ...ir.uniform import WARP, WARPGROUP
 from ...layout import SharedLayout
 from ...layout.atoms import Atom
 from ...layout.descriptor import GROUP, wgmma_descriptor
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_N = 256
 MOST_SPAN = 128  # bytes of the widest swizzle
-WARPS = 4
+WARPS = WARPGROUP // WARP  # of a warpgroup
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 Statements are nodes; two nodes that touch the same tile, register tile, variable or channel in conflicting ways keep
 their order. The list scheduler walks them with a small model of one SM: ordinary statements take their time one after
-the other, a product occupies the tensor cores from its issue on, and its completion waits for it.
+the other, a product occupies the tensor cores from its issue on, and its completion waits for it. Rates are those of
+the target's card (`target/issue.py`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from ...ir.op import Impl, Op
 from ...ir.planned import Acquire, Commit, Complete, Issue, Release, Wait
 from ...ir.stmt import Alloc, Let, Stmt
 from ...ops.gemm import Gemm
+from ...target import Target
+from ...target.issue import lanes_clocks, wgmma_clocks
 
-TENSOR_FLOPS_PER_CLOCK = 4096  # dense fp16 of one Hopper SM (989 TFLOP/s at 1.83 GHz and 132 SMs)
-LANES = 128  # fp32 lanes of an SM
-MUFU_LANES = 16
 MOST_PERMUTED = 4  # products of a trip whose orders are all tried
 SLOW = ("exp", "exp2", "log", "log2", "tanh", "sin", "cos", "sqrt", "rsqrt", "sigmoid", "erf")
 
@@ -66,9 +66,9 @@ def touched(s: Stmt) -> tuple[set[Any], set[Any]]:
     return reads, writes
 
 
-def nodes(statements: Sequence[Stmt]) -> list[Node]:
-    """The trip's statements with the order that their accesses ask for."""
-    out = [Node(s, i, *_cost(s)) for i, s in enumerate(statements)]
+def nodes(statements: Sequence[Stmt], target: Target) -> list[Node]:
+    """The trip's statements with the order that their accesses ask for, and their times on one of the processors."""
+    out = [Node(s, i, *_cost(s, target)) for i, s in enumerate(statements)]
     sets = [touched(s) for s in statements]
     for j, (reads, writes) in enumerate(sets):
         for i in range(j):
@@ -78,25 +78,32 @@ def nodes(statements: Sequence[Stmt]) -> list[Node]:
     return out
 
 
-def _cost(s: Stmt) -> tuple[float, float]:
-    """(ordinary clocks, tensor clocks) of a statement on one SM."""
+def _cost(s: Stmt, target: Target) -> tuple[float, float]:
+    """(ordinary clocks, tensor clocks) of a statement on one processor."""
     if isinstance(s, (Issue, Complete)):
         if isinstance(s.op, Gemm):
-            m, n, k = s.op.mnk
-            time = 2 * m * n * k / TENSOR_FLOPS_PER_CLOCK
-            return (0.0, time) if isinstance(s, Issue) and is_async(s.impl) else (0.0, 0.0)
-        return (_ordinary(s.op), 0.0) if isinstance(s, Issue) else (0.0, 0.0)
+            return (0.0, _product(s.op, s.impl, target)) if isinstance(s, Issue) and is_async(s.impl) else (0.0, 0.0)
+        return (_ordinary(s.op, target), 0.0) if isinstance(s, Issue) else (0.0, 0.0)
     return (0.0, 0.0)
 
 
-def _ordinary(op: Op) -> float:
+def _product(op: Gemm, impl: Impl, target: Target) -> float:
+    """All instructions of the tile, one after the other."""
+    atom, (m, n, k) = impl.detail["atom"], op.mnk
+    count = m // atom.m * (n // atom.n) * (k // atom.k)
+    in_shared = op.a.buffer.space == "shared"
+    known = atom.a_dtype if target.device.peak(atom.a_dtype) else "fp16"  # a card of another family than the code's
+    return float(count * wgmma_clocks(target, atom.n, a_in_shared=in_shared, dtype=known))
+
+
+def _ordinary(op: Op, target: Target) -> float:
     """Elements times instructions over lanes; special functions at their own rate."""
     sizes = [math.prod(b.shape) for b in {a.buffer for a in op.effects()} if b.space == "fragment"]
     elements = max(sizes, default=0)
     calls = [n for n in walk(op) if type(n).__name__ == "Call"]
     slow = sum(1 for n in calls if getattr(n, "fn", "") in SLOW)
     plain = sum(1 for n in walk(op) if type(n).__name__ in ("Binary", "Select", "Cast", "Store")) or 2
-    return elements * (plain / LANES + slow / MUFU_LANES)
+    return lanes_clocks(target, elements * plain, "fma_lanes") + lanes_clocks(target, elements * slow, "mufu_lanes")
 
 
 @dataclass(frozen=True)
