@@ -7,7 +7,7 @@ import pytest
 
 import tileworkbench as tw
 import tileworkbench.language as T
-from tileworkbench.errors import TargetError
+from tileworkbench.errors import SimulationError, TargetError
 from tileworkbench.ir.instr import TmaLoad
 
 from .harness import everywhere, instructions, integers, lowered
@@ -87,5 +87,26 @@ def test_tiles_that_are_changed_in_place_are_still_loaded_ahead():
                 T.copy(made, X[k * 32 : (k + 1) * 32, :])
 
     a, x = integers(4, (8,), "int32", 5), integers(5, (256, 64), "float16", 20)
-    everywhere(kernel, [a], x + np.repeat(a, 32)[:, None], ("sm_80",), initial=[x])
+    everywhere(kernel, [a], x + np.repeat(a, 32)[:, None], TARGETS, initial=[x])
     assert instructions(lowered(kernel, "sm_90a"), TmaLoad)
+
+
+def test_a_store_that_does_not_wait_for_the_load_is_found():
+    @T.prim_func
+    def kernel(X: T.Tensor((32, 64), "float16"), Y: T.Tensor((32, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            tile = T.alloc_shared((32, 64), "float16")
+            bar = T.alloc_barrier(32)
+            tx = T.get_thread_binding()
+            if tx < 32:
+                T.tma_copy(X, tile, barrier=bar[0])
+                T.barrier_arrive(bar[0])
+            T.sync_threads()  # the load is under way then, not over
+            for i, j in T.Parallel(32, 64):
+                X[i, j] = 0
+            T.mbarrier_wait_parity(bar[0], 0)
+            T.copy(tile, Y)
+
+    x = integers(6, (32, 64), "float16")
+    with pytest.raises(SimulationError, match=r"write of X.* is not ordered after the read by TmaLoad"):
+        tw.simulate(kernel, x, np.zeros_like(x), level="thread", target="sm_90a")

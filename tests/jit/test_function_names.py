@@ -70,6 +70,7 @@ def test_the_function_below_the_decorator_gives_text():
     assert list(function.signature.parameters) == ["n", "factor", "more"]
     text = tw.jit(eager, target="cpu").get_tir(T.Tensor((64,), "float32"))
     np.testing.assert_array_equal(tw.compile(text, target="cpu")(ONE), 2 * ONE)
+    assert all(text.buffer_map[p] is p for p in text.params) and text.params
 
 
 def test_kernels_are_kept_by_what_was_said_not_how():

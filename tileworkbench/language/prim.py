@@ -68,6 +68,11 @@ class PrimFunc:
     def params(self) -> tuple[Buffer | Var, ...]:
         return self.kernels[0].params
 
+    @property
+    def buffer_map(self) -> Mapping[Buffer | Var, Buffer]:
+        """The tensor of each parameter that is one."""
+        return {p: p for p in self.params if isinstance(p, Buffer)}
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise fault(
             f"`{self.name}` is a kernel's text, not a callable",

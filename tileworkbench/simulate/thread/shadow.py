@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .engine_reads import EngineReads
 from .races import Array, Pending, Races
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Shadow(Races):
         self.r_many: Any = np.zeros(units, dtype=bool) if across else None
         self.r_last: Any = np.zeros(units, dtype=np.int32) if across else None
         self.r_clock: Any = None
+        self.engine: EngineReads | None = None
         self.kept: dict[Block, Any] = {}  # readers' clocks of blocks that are interrupted
         self.writing: dict[int, Pending] = {}
         self.reading: dict[int, Pending] = {}
@@ -41,15 +43,16 @@ class Shadow(Races):
     def begin(self, block: Block) -> None:
         """A block starts: its clocks count from one again."""
         self.block = block
-        self.r_clock = None
+        self.r_clock = self.engine = None
 
     def resume(self, block: Block) -> None:
         """A block that others have interrupted goes on: what its warps have read is still known."""
         if block is self.block:
             return
-        self.kept[self.block] = (self.r_clock, getattr(self, "r_mask", None), getattr(self, "r_stmt", None))
+        masks, statements = getattr(self, "r_mask", None), getattr(self, "r_stmt", None)
+        self.kept[self.block] = (self.r_clock, masks, statements, self.engine)
         self.block = block
-        self.r_clock, self.r_mask, self.r_stmt = self.kept.get(block, (None, None, None))
+        self.r_clock, self.r_mask, self.r_stmt, self.engine = self.kept.get(block, (None, None, None, None))
 
     def meet(self) -> None:
         """All blocks have met: whatever they did is over, but for transfers that nobody has waited for."""
@@ -79,6 +82,19 @@ class Shadow(Races):
         if via == "generic" or self.across:
             self.mark_read(w, threads, units, number)
 
+    def read_by_engine(self, w: Warp, thread: int, units: Any, number: int, agent: int, phase: int) -> None:
+        """A transfer that `thread` asks for reads `units` of a tensor, and completes `phase` of the barrier `agent`."""
+        self._check_writes(w, thread, units, "async", "read", False)
+        if not self.across:
+            return
+        if self.engine is None:
+            self.engine = EngineReads(self.units)
+        other = self.engine.under_way(self.block.clocks.order, thread, units)
+        if other.any():  # one transfer is kept a unit: another that may still read is taken as the thread's own read
+            self.mark_read(w, thread, np.asarray(units)[other], number)
+        self.engine.mark(units, agent, phase, thread, number)
+        self._mark_block(units, number)
+
     def write(self, w: Warp, threads: Any, units: Any, number: int, atomic: bool = False) -> None:
         self._check_writes(w, threads, units, "generic", "write", atomic)
         self._check_reads(w, threads, units, atomic)
@@ -99,6 +115,8 @@ class Shadow(Races):
         self.w_stmt[units] = number
         if self.r_clock is not None:
             self.r_clock[:, units] = 0
+        if self.engine is not None:
+            self.engine.forget(units)
         if self.across:
             self.w_block[units] = self.block.number
             self.r_block[units] = -1
@@ -120,9 +138,12 @@ class Shadow(Races):
             np.bitwise_or.at(mask, units, bits)
         self.r_stmt[w.index][units] = number
         if self.across:
-            self.r_many[units] |= (self.r_block[units] >= 0) & (self.r_block[units] != self.block.number)
-            self.r_block[units] = self.block.number
-            self.r_last[units] = number
+            self._mark_block(units, number)
+
+    def _mark_block(self, units: Any, number: int) -> None:
+        self.r_many[units] |= (self.r_block[units] >= 0) & (self.r_block[units] != self.block.number)
+        self.r_block[units] = self.block.number
+        self.r_last[units] = number
 
     def _mark_collective(self, w: Warp, units: Any, number: int, now: Any) -> None:
         """A read of the warp as a whole, over for all of it when any lane has gone on: an empty lane mask says so."""
@@ -173,6 +194,8 @@ class Shadow(Races):
             foreign = (self.r_many[units]) | ((self.r_block[units] >= 0) & (self.r_block[units] != self.block.number))
             if foreign.any():
                 self._across(w, threads, units, foreign, "write", atomic, reads=True)
+        if self.engine is not None:
+            self._check_engine(self.engine, w, threads, units)
         if self.r_clock is None:
             return
         seen = self.r_clock[:, units]
@@ -181,6 +204,13 @@ class Shadow(Races):
         late = seen > (least.T if least.ndim == 2 else least[:, None])
         if late.any():
             self._check_late(w, threads, units, seen, late)
+
+    def _check_engine(self, engine: EngineReads, w: Warp, threads: Any, units: Any) -> None:
+        late = engine.under_way(self.block.clocks.order, threads, units)
+        if late.any():
+            at = int(np.argmax(late))
+            unit, mine = self._unit(units, at), int(np.broadcast_to(threads, late.shape).flat[at])
+            self._race(w, mine, unit, int(engine.stmt[unit]), int(engine.thread[unit]), "read", "write", None)
 
     def _check_late(self, w: Warp, threads: Any, units: Any, seen: Array, late: Array) -> None:
         """Lane by lane, for the few units that some lane of a warp has read too recently."""

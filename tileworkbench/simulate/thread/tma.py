@@ -89,7 +89,7 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
         check_inside(far, source[inside], box.item, s.map)
         thread = int(w.threads[lanes[0]])
         if far.shadow is not None:
-            far.shadow.read(w, thread, source[inside] // far.unit, number, via="async")
+            far.shadow.read_by_engine(w, thread, source[inside] // far.unit, number, bar.agent, bar.phase + 1)
 
         def data() -> tuple[Array, Array]:
             raw = np.broadcast_to(fill_bytes(box), (near.size, box.item)).copy()
@@ -117,7 +117,7 @@ def bulk_load(p: Program, s: BulkLoad) -> Callable[[Warp], None]:
         thread = int(w.threads[lanes[0]])
         units = np.unique(np.arange(first, first + size) // far.unit)
         if far.shadow is not None:
-            far.shadow.read(w, thread, units, number, via="async")
+            far.shadow.read_by_engine(w, thread, units, number, bar.agent, bar.phase + 1)
 
         def data() -> tuple[Array, Array]:
             known = np.repeat(far.defined[units], far.unit)[:size]
