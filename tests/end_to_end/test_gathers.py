@@ -11,7 +11,8 @@ import pytest
 import tileworkbench.language as T
 from tileworkbench.codegen.emit import emit
 from tileworkbench.errors import TileError
-from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive, Fence, Sync
+from tileworkbench.ir.expr import Const
+from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive, Fence, LoadMem, Sync
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.node import rewrite
 from tileworkbench.runtime import disassemble
@@ -146,3 +147,57 @@ def test_planted_faults_are_found() -> None:
     assert fails(without(Fence, reason=shown.reason))
     assert fails(without(CopyAsyncArrive))
     assert fails(without(Sync, who="warp"))
+
+
+def test_a_row_number_is_read_once_and_the_row_in_wide_accesses() -> None:
+    """With the row's number written into the index, bound to a name, or under a condition of the whole row."""
+
+    @T.prim_func
+    def kernel(
+        B: T.Tensor((ROWS, D), "float16"),
+        Index: T.Tensor((BN,), "int32"),
+        C: T.Tensor((3, BN, D), "float16"),
+    ):
+        with T.Kernel(1, threads=128):
+            rows = T.alloc_shared((BN, D), "float16")
+            for i, j in T.Parallel(BN, D):
+                rows[i, j] = B[Index[i], j]
+            T.copy(rows, C[0, :, :])
+            for i, j in T.Parallel(BN, D):
+                at = Index[i]
+                rows[i, j] = B[at, j]
+            T.copy(rows, C[1, :, :])
+            for i, j in T.Parallel(BN, D):
+                rows[i, j] = T.if_then_else(Index[i] > 50, B[Index[i], j], 1)
+            T.copy(rows, C[2, :, :])
+
+    b = integers(2, (ROWS, D), "float16", 4)
+    index = np.random.default_rng(3).integers(-20, ROWS + 20, BN).astype(np.int32)
+    outside = (index < 0) | (index >= ROWS)
+    found = np.where(outside[:, None], 0, b[np.clip(index, 0, ROWS - 1)])
+    truth = np.stack([found, found, np.where(index[:, None] > 50, found, 1)])
+    made = everywhere(kernel, [b, index], truth, ("sm_80", "sm_90a"))
+    for each in made.values():
+        loads = instructions(each, LoadMem)
+        assert {s.dst.count for s in loads if s.src.buffer.name == "B"} == {8}
+        table = [s for s in loads if s.src.buffer.name == "Index"]
+        assert len(table) == 4 and all(s.dst.count == 1 and isinstance(s.dst.start, Const) for s in table)
+
+
+def test_a_table_that_the_loop_changes_is_read_by_every_lane() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((8,), "int32"), B: T.Tensor((8, 4), "int32")):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            if tx == 0:
+                for i in T.serial(8):
+                    for j in T.vectorized(4):
+                        B[i, j] = B[0, 0] + A[i] + 1
+
+    a = np.arange(8, dtype=np.int32)
+    truth, value = np.zeros((8, 4), np.int32), 0
+    for i in range(8):
+        for j in range(4):
+            truth[i, j] = value + a[i] + 1
+            value = truth[0, 0]
+    everywhere(kernel, [a], truth, ("sm_90a",), initial=[np.zeros((8, 4), np.int32)])

@@ -105,8 +105,11 @@ def _in_order(dims: tuple[int, ...], nest: Nest) -> bool:
 
 
 def _vector(nest: Nest, threads: int) -> int:
-    """Elements a thread handles in one access: 16 bytes of the widest element type, fewer when threads would idle."""
-    walked = [u for u in (*nest.memory, *nest.uses) if any(mentions(i, nest.vars) for i in u.indices)]
+    """Elements a thread handles in one access: 16 bytes of the widest element type that the last dimension walks, fewer
+    when threads would idle."""
+    uses = (*nest.memory, *nest.uses)
+    walked = [u for u in uses if any(mentions(i, nest.vars[-1:]) for i in u.indices)]
+    walked = walked or [u for u in uses if any(mentions(i, nest.vars) for i in u.indices)]
     item = max((u.buffer.dtype.bytes for u in walked), default=4)
     widest = max(1, VECTOR_BYTES // item)
     size = math.prod(nest.extents)

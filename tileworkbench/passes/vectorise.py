@@ -14,6 +14,7 @@ from ..ir.node import map_children, replace
 from ..ir.planned import Role
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
+from .alike import alike
 from .facts import after_let, inside_loop, kernel_facts
 from .in_flight import MARK
 from .lanes import Access, Form, forms, may_be_wide, registers
@@ -61,15 +62,23 @@ def _vector(loop: For, facts: Facts, target: Target) -> tuple[Stmt, ...]:
         if guard is None:
             return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
         body = body[0].then
-    straight = all(may_be_wide(s) or isinstance(s, Store) for s in body)
-    if not straight or lanes == 1 or not any(may_be_wide(s) for s in body):
-        return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
-    found = forms(body, loop.var, inside_loop(facts, loop), ordered=bool(loop.attr("ordered")))
-    if found is None:
-        return (replace(loop, kind="unroll", body=_body(loop.body, facts, target)),)
+    first, body = alike(body, loop.var) if lanes > 1 else ((), body)
+    for s in first:
+        facts = after_let(facts, s) if isinstance(s, Let) else facts
     inner = facts if guard is None else facts.assuming(guard)
-    made = tuple(s for form in found for s in _wide(form, loop, lanes, inner, target))
+    made = (*first, *_merged(replace(loop, body=body), lanes, inner, target))
     return made if guard is None else (If(substitute(guard, {loop.var: ZERO}), made, loc=loop.loc),)
+
+
+def _merged(loop: For, lanes: int, facts: Facts, target: Target) -> tuple[Stmt, ...]:
+    """The loop's accesses as wide ones where its body is a straight line that lanes may go side by side."""
+    body = loop.body
+    found: tuple[Form, ...] | None = None
+    if lanes > 1 and any(may_be_wide(s) for s in body) and all(may_be_wide(s) or isinstance(s, Store) for s in body):
+        found = forms(body, loop.var, inside_loop(facts, loop), ordered=bool(loop.attr("ordered")))
+    if found is None:
+        return (replace(loop, kind="unroll", body=_body(body, facts, target)),)
+    return tuple(s for form in found for s in _wide(form, loop, lanes, facts, target))
 
 
 def _wide(form: Form, loop: For, lanes: int, facts: Facts, target: Target) -> tuple[Stmt, ...]:
