@@ -91,3 +91,60 @@ def test_mistakes() -> None:
         T.extract_lane(two, 2)
     with pytest.raises(LanguageError, match="1 to 128 lanes"):
         T.Ramp(0, 1, 0)
+
+
+def test_vectors_from_their_lanes_in_variables() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 4), "float32"), B: T.Tensor((64, 4), "float32"), C: T.Tensor((64, 2), "float32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            total = T.alloc_var("float32x4")
+            p = T.alloc_var(T.float32x2, init=1)
+            q = T.alloc_var(T.float32x2, T.float32x2(tx, 2))
+            for i in T.serial(3):
+                total = total + A[tx, T.Ramp(0, 1, 4)] * i
+                total += 1
+            old = total
+            total = T.float32x4(total[3], total[2], total[1], total[0])
+            p, q = q, p
+            if tx > 3:
+                p = T.add2(p, q)
+            total -= old
+            B[tx, 0:4] = -total
+            C[tx, T.Ramp(0, 1, 2)] = p
+
+    a, tx = integers(1, (64, 4)), np.arange(64)
+    total = 3 * a + 3
+    p = np.stack([tx, np.full(64, 2)], 1) + (tx > 3)[:, None]
+    everywhere(kernel, [a], [total - total[:, ::-1], p])
+
+
+def test_a_vector_variable_of_each_element() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 4), "int8"), B: T.Tensor((64,), "int32"), C: T.Tensor((64,), "int8")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(64):
+                v = T.alloc_var("int8x4")
+                v = A[i, T.Ramp(0, 1, 4)]
+                B[i] = T.reinterpret(v, "int32")
+                v = (v & 15) << 2
+                C[i] = T.extract_lane(v, 2)
+
+    a = integers(2, (64, 4), "int8")
+    everywhere(kernel, [a], [a.view(np.int32)[:, 0], (a[:, 2] & 15) << 2])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_vector_of_one_value_and_of_another_vector(dtype: str) -> None:
+    pair = getattr(T, f"{dtype}x2")
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), dtype)):
+        with T.Kernel(1, threads=32):
+            v = pair(A[0])
+            v = v + pair(A[T.Ramp(2, 1, 2)])
+            B[0:2] = v
+            B[2:4] = pair(7)
+
+    a = integers(3, (4,), "float32")
+    everywhere(kernel, [a], np.array([a[0] + a[2], a[0] + a[3], 7, 7]))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from ..errors import ShapeError
 from ..ir.expr import Buffer, Expr, Load, as_expr, cast, const
 from ..ir.stmt import ZERO, Alloc, Store
 from .builder import require
-from .dtypes import as_dtype
+from .dtypes import VectorDtype, as_dtype, vector_type
 from .faults import fault, shown
+from .lanes import VectorVariable
 from .tensor import as_shape, scope_space
 
 
@@ -58,15 +60,18 @@ def _on_chip(what: str, scope: str) -> str:
     return space
 
 
-def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Buffer:
-    """A mutable scalar of each thread: assigning its name stores, reading its name loads. Without an initial value it
-    is 0 when the kernel begins; one declared in a loop is not set to 0 again."""
+def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None) -> Any:
+    """A mutable scalar of each thread, or a vector of a type such as "float16x2": assigning its name stores, reading
+    its name loads. Without an initial value it is 0 when the kernel begins; one declared in a loop is not set to 0
+    again."""
     if args and isinstance(args[-1], str):
         args = args[:-1]  # the scope may be given by position
     if len(args) > 1 or (args and init is not None):
         raise fault("T.alloc_var: too many arguments", "T.alloc_var(dtype, init)", "give one initial value")
     value = args[0] if args else init
     builder = require("T.alloc_var")
+    if (vector := vector_type(dtype)) is not None:
+        return _vector(vector, value)
     if value is None:
         with builder.before_loops():
             made = _alloc("alloc_var", (1,), dtype, "var")
@@ -78,6 +83,18 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
         value = Load(value, (ZERO,))
     builder.emit(Store(made, (ZERO,), cast(as_expr(value, made.dtype), made.dtype), loc=builder.here))
     return made
+
+
+def _vector(of: VectorDtype, value: Any) -> VectorVariable:
+    """A private array of as many elements as a vector has lanes."""
+    builder = require("T.alloc_var")
+    lanes = of(0 if value is None else value)
+    with builder.before_loops() if value is None else nullcontext():
+        made = _alloc("alloc_var", (of.lanes,), of.element, "local")
+        for n, lane in enumerate(lanes):
+            builder.emit(Store(made, (as_expr(n),), lane, loc=builder.here))
+    builder.define(made)
+    return VectorVariable(made)
 
 
 def alloc_barrier(arrive_count: int | list[int] | tuple[int, ...]) -> Buffer:

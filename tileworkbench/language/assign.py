@@ -16,7 +16,7 @@ from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
-from .lanes import Lanes, alike, elements_at, has_ramp
+from .lanes import Lanes, VectorVariable, alike, elements_at, has_ramp
 from .loopbodies import ThreadLoop
 from .operators import PYTHON, Operators
 from .regions import element, index_buffer
@@ -51,6 +51,14 @@ class Assignments(Operators):
         if isinstance(value, Buffer) and value.space == "var":
             scope.variables[name] = element(value)
             return self.keep(builder, name, value)
+        if isinstance(value, VectorVariable):
+            scope.vectors[name] = value
+            return self.keep(builder, name, value)
+        vector = scope.vectors.get(name)
+        if vector is not None and vector.buffer not in builder.dead and isinstance(value, Lanes | Expr | int | float):
+            self.store_lanes(k, vector, value)
+            return scope.values[name]
+        scope.vectors.pop(name, None)
         held = scope.variables.get(name)
         if held is not None and held.buffer not in builder.dead:
             if isinstance(value, Expr | int | float) or hasattr(value, "item"):
@@ -153,10 +161,16 @@ class Assignments(Operators):
                 self.loc(k),
             )
         builder = builder_of()
-        stores = any(n is None or n in builder.scope.variables for n in names)
+        stores = any(n is None or n in builder.scope.variables or n in builder.scope.vectors for n in names)
         if not stores or builder.launch is None:
             return values
-        return tuple(self.let(builder, "value", v, self.loc(k)) if isinstance(v, Expr) else v for v in values)
+        return tuple(self.known(builder, v, self.loc(k)) for v in values)
+
+    def known(self, builder: Builder, value: Any, loc: Loc) -> Any:
+        """A value as it is now, whatever is stored afterwards."""
+        if isinstance(value, Lanes):
+            return value.mapped(lambda lane: self.let(builder, "value", lane, loc))
+        return self.let(builder, "value", value, loc) if isinstance(value, Expr) else value
 
     # -- augmented assignment ----------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ class Activation:
     depth: int  # frames open when it began
     values: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, Load] = field(default_factory=dict)  # names of T.alloc_var and T.Ref → their place
+    vectors: dict[str, Any] = field(default_factory=dict)  # names of T.alloc_var of a vector type
     homes: dict[str, Frame] = field(default_factory=dict)  # the frame in which a name was bound
     spoiled: dict[str, str] = field(default_factory=dict)  # names without one value, and why
 

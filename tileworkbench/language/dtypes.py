@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 from ..errors import TargetError, TileError
 from ..ir.dtype import DTYPES, DType
@@ -116,9 +117,20 @@ class UnbuiltDtype(str):
 
 
 class VectorDtype(UnbuiltDtype):
-    """Several elements side by side (`float32x2`). A name: values hold one element here."""
+    """Several elements side by side (`float32x2`): the type of T.reinterpret's results and of variables. Called with
+    as many values, or with one for all lanes, it makes a vector. Tiles hold one element a place."""
 
     __slots__ = ("lanes",)
+    made: ClassVar[Callable[..., Any]]  # given by the module of vectors
+
+    @property
+    def element(self) -> str:
+        """The name of one lane's type."""
+        return self.removesuffix(f"x{self.lanes}")
+
+    def __call__(self, *values: Any) -> Any:
+        """A vector of this type."""
+        return VectorDtype.made(self, values)
 
     @classmethod
     def of(cls, base: str, bits: int, lanes: int) -> VectorDtype:
@@ -130,7 +142,7 @@ class VectorDtype(UnbuiltDtype):
         """The torch dtype of the pair (imports torch): torch has one, float4_e2m1fn_x2."""
         import torch
 
-        return getattr(torch, f"{self.removesuffix(f'x{self.lanes}')}_x{self.lanes}")
+        return getattr(torch, f"{self.element}_x{self.lanes}")
 
 
 def vector_dtype(name: str) -> VectorDtype | None:
@@ -149,6 +161,11 @@ def _variable(of: DType) -> Var:
     return made
 
 
+def vector_type(dtype: Any) -> VectorDtype | None:
+    """The vector type that a user's word names; None for any other word."""
+    return dtype if isinstance(dtype, VectorDtype) else vector_dtype(dtype) if type(dtype) is str else None
+
+
 def value_of(variable: Buffer) -> Expr:
     return Load(variable, (ZERO,) * variable.rank)
 
@@ -158,8 +175,8 @@ def as_dtype(value: Any) -> DType:
     if isinstance(value, VectorDtype) or (isinstance(value, str) and type(value) is str and vector_dtype(value)):
         raise TargetError(
             f"the data type {value!s}",
-            rule="values hold one element; vectors are not built yet",
-            fix="loop with T.vectorized over elements",
+            rule="a place of a tile or tensor holds one element; variables and T.reinterpret have vectors",
+            fix="give the tile a last dimension of as many elements, and loop with T.vectorized",
         )
     if isinstance(value, UnbuiltDtype) or value in _UNBUILT:
         raise TargetError(

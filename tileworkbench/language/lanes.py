@@ -8,11 +8,13 @@ from typing import Any
 
 from ..errors import Loc, ShapeError
 from ..ir.dtype import DTYPES, DType
-from ..ir.expr import Binary, Buffer, Const, Expr, Var, as_expr, binary, cast, compare, select
+from ..ir.expr import Binary, Buffer, Const, Expr, Load, Var, as_expr, binary, cast, compare, select, unary
+from ..ir.fold import SYMBOLS
 from .arithmetic import abs as scalar_abs
 from .arithmetic import max as scalar_max
 from .arithmetic import min as scalar_min
 from .builder import current
+from .dtypes import VectorDtype, as_dtype
 from .faults import fault, shown
 from .mathfns import ieee_fmaf, named, scalar
 from .regions import index_buffer
@@ -52,20 +54,44 @@ class Lanes(Sequence[Expr]):
     def __iter__(self) -> Iterator[Expr]:
         return iter(self.lanes)
 
+    def __neg__(self) -> Lanes:
+        return self.mapped(lambda lane: unary("neg", lane))
+
     def mapped(self, change: Callable[[Expr], Expr]) -> Lanes:
         """The vector of what `change` makes of each lane."""
         return Lanes([change(lane) for lane in self.lanes])
 
 
+class VectorVariable(Lanes):
+    """What T.alloc_var of a vector type makes: the elements of a private array of as many as it has lanes."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        super().__init__([Load(buffer, (as_expr(n),)) for n in range(buffer.shape[0])])
+
+    def value(self) -> Lanes:
+        """What it holds, as a vector."""
+        return Lanes(self.lanes)
+
+
+def lanewise(op: str, a: Any, b: Any) -> Lanes:
+    """An operator lane by lane, where one side at least is a vector."""
+    count = len(a) if isinstance(a, Lanes) else len(b)
+    what = f"`{SYMBOLS.get(op, op)}`"
+    pairs = zip(alike(a, count, what), alike(b, count, what), strict=True)
+    return Lanes([binary(op, x, y) for x, y in pairs])
+
+
 def _operator(op: str, swapped: bool = False) -> Callable[[Lanes, Any], Lanes]:
     def made(self: Lanes, other: Any) -> Lanes:
-        pairs = zip(self, alike(other, len(self), f"`{op}`"), strict=True)
-        return Lanes([binary(op, b, a) if swapped else binary(op, a, b) for a, b in pairs])
+        return lanewise(op, other, self) if swapped else lanewise(op, self, other)
 
     return made
 
 
-for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+_NAMES = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "floormod",
+          "and": "and", "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr"}  # fmt: skip
+for _name, _op in _NAMES.items():
     setattr(Lanes, f"__{_name}__", _operator(_op))
     setattr(Lanes, f"__r{_name}__", _operator(_op, swapped=True))
 
@@ -80,6 +106,22 @@ def alike(value: Any, lanes: int, what: str) -> Lanes:
             fix="give both the same number",
         )
     return made
+
+
+def vector_of(of: VectorDtype, values: Sequence[Any]) -> Lanes:
+    """A vector of a type from its lanes, from one number for all of them, or from a vector of another type."""
+    element = as_dtype(of.element)
+    lanes = [x for v in values for x in (v if isinstance(v, Lanes) and len(values) == 1 else (scalar(v, f"T.{of}"),))]
+    if len(lanes) not in (1, of.lanes):
+        raise ShapeError(
+            f"T.{of} of {len(lanes)} values",
+            rule=f"it has {of.lanes} lanes",
+            fix=f"give {of.lanes} numbers, or one for all of them",
+        )
+    return Lanes([cast(x, element) for x in (lanes if len(lanes) == of.lanes else lanes * of.lanes)])
+
+
+VectorDtype.made = staticmethod(vector_of)
 
 
 def _count(what: str, lanes: Any) -> int:
@@ -103,7 +145,7 @@ def extract_lane(vector: Any, lane: Any) -> Expr:
     if not isinstance(vector, Lanes):
         raise fault(
             "T.extract_lane of what is no vector",
-            "it takes elements at a T.Ramp, or a T.Broadcast",
+            "it takes elements at a T.Ramp, a T.Broadcast, or a variable of a vector type",
             "T.extract_lane(A[T.Ramp(i, 1, 2)], 0)",
         )
     place = lane.value if isinstance(lane, Const) else lane

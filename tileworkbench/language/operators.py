@@ -11,6 +11,7 @@ from ..ir.fold import SYMBOLS
 from ..ir.stmt import Region
 from .builder import current
 from .faults import fault
+from .lanes import Lanes, lanewise
 from .regions import element
 from .values import BLOCK, Values, describe_value
 
@@ -63,13 +64,16 @@ class Operators(Values):
         return value
 
     def binary(self, k: int, op: str, a: Any, b: Any) -> Any:
-        if not isinstance(a, Expr | BLOCK) and not isinstance(b, Expr | BLOCK):
+        vectors = isinstance(a, Lanes) or isinstance(b, Lanes)
+        if not vectors and not isinstance(a, Expr | BLOCK) and not isinstance(b, Expr | BLOCK):
             return PYTHON[op](a, b)
         a, b = self.scalar(k, a, op), self.scalar(k, b, op)
         if op == "matmul":
             raise fault(
                 "`@` on tile values", "matrix products are a tile operation", "use T.gemm(A, B, C)", self.loc(k)
             )
+        if vectors:
+            return lanewise(op, a, b)
         return self.placed(k, binary(op, a, b), a, b)
 
     def unary(self, k: int, op: str, a: Any) -> Any:
@@ -88,6 +92,11 @@ class Operators(Values):
         return self.placed(k, ~a if op == "invert" else unary(op, a), a)
 
     def compare(self, k: int, op: str, a: Any, b: Any) -> Any:
+        if op not in ("is", "is_not") and (isinstance(a, Lanes) or isinstance(b, Lanes)):
+            raise fault(
+                f"`{SYMBOLS.get(op, op)}` on a vector", "comparisons are of single values", "take a lane: `v[0]`",
+                self.loc(k),
+            )  # fmt: skip
         if not isinstance(a, Expr | BLOCK) and not isinstance(b, Expr | BLOCK):
             return PYTHON[op](a, b)
         if op in ("is", "is_not"):

@@ -14,7 +14,7 @@ from ..places import users_place
 from .builder import LOOPS, Builder, current
 from .dtypes import dtype as DTypeName
 from .faults import fault, nearest, shown
-from .lanes import elements_at, has_ramp
+from .lanes import VectorVariable, elements_at, has_ramp
 from .parameters import Undeclared, untyped
 from .regions import element, index_buffer, scope_name
 
@@ -54,9 +54,10 @@ class Values:
         if builder is None or not builder.activations:
             return value
         scope = builder.scope
-        if isinstance(value, Var | Buffer) and value in builder.dead:
+        kept = value.buffer if isinstance(value, VectorVariable) else value
+        if isinstance(kept, Var | Buffer) and kept in builder.dead:
             raise fault(
-                f"`{name}` is used after the {builder.dead[value]} that defined it ended",
+                f"`{name}` is used after the {builder.dead[kept]} that defined it ended",
                 "a value lives to the end of the block in which it was made",
                 "define it before the block (T.alloc_var for a scalar), or move the use inside",
                 self.loc(k),
@@ -77,7 +78,7 @@ class Values:
             return element(value, self.loc(k))
         if isinstance(value, Undeclared):
             raise untyped(value)
-        return value
+        return value.value() if isinstance(value, VectorVariable) else value
 
     def attribute(self, k: int, owner: Any, name: str) -> Any:
         if isinstance(owner, Region) and name in ("dtype", "scope", "strides"):

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.dtype import DTYPES, DType
 from ..ir.expr import Bitcast, Expr, as_expr, binary, cast
-from .dtypes import VectorDtype, as_dtype, vector_dtype
+from .dtypes import as_dtype, vector_type
 from .lanes import Lanes
 from .mathfns import scalar
 
@@ -78,17 +78,12 @@ def width(value: Any) -> int:
     return sum(lane.dtype.bits for lane in value) if isinstance(value, Lanes) else int(value.dtype.bits)
 
 
-def vector_type(dtype: Any) -> VectorDtype | None:
-    """The vector type that a user's word names; None for any other word."""
-    return dtype if isinstance(dtype, VectorDtype) else vector_dtype(dtype) if type(dtype) is str else None
-
-
 def reinterpret(value: Any, dtype: Any) -> Any:
     """The same bits as another type of the same width: a number, or a vector of a type such as "float32x2"."""
     if isinstance(value, str) or hasattr(value, "__dtype__"):
         value, dtype = dtype, value  # the older order
     vector = vector_type(dtype)
-    of = as_dtype(str(vector).removesuffix(f"x{vector.lanes}") if vector is not None else dtype)
+    of = as_dtype(vector.element if vector is not None else dtype)
     given = value if isinstance(value, Lanes) else scalar(value, "T.reinterpret")
     bits = of.bits * (vector.lanes if vector is not None else 1)
     if width(given) != bits or of.is_packed:
