@@ -95,6 +95,7 @@ from .barrier import (
     syncthreads_or,
     tma_store_arrive,
     tma_store_wait,
+    tvm_storage_sync,
     wait_wgmma,
     warpgroup_arrive,
     warpgroup_commit_batch,
@@ -123,6 +124,7 @@ from .launch import (
     get_thread_extent,
     get_thread_extents,
 )
+from .launchframe import KernelLaunchFrame
 from .layouts import Fragment, Layout
 from .loops import (
     Parallel,
@@ -293,6 +295,7 @@ from .warp import (
     warp_reduce_min,
     warp_reduce_sum,
 )
+from .whiles import While
 from .words import reinterpret
 
 globals().update(_DTYPES)

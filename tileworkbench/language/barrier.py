@@ -144,6 +144,18 @@ def sync_warp(mask: Any = None) -> None:
     builder.emit(Eval(Call("sync_warp", args, dtype=INT32, loc=builder.here), loc=builder.here))
 
 
+def tvm_storage_sync(storage_scope: str) -> None:
+    """TVM's name of a meeting: of the block for "shared" memory, of the warp for "warp"."""
+    if storage_scope in ("shared", "shared.dyn"):
+        sync_threads()
+    elif storage_scope == "warp":
+        sync_warp()
+    else:
+        raise fault(
+            f"T.tvm_storage_sync({shown(storage_scope)})", 'it is "shared" or "warp"', "T.sync_grid() meets all blocks"
+        )
+
+
 def _vote(name: str, dtype: Any, text: str) -> Callable[[Any], Expr]:
     def made(predicate: Any) -> Expr:
         return Call(name, (predicate_of(predicate, f"T.{name}"),), dtype=dtype)

@@ -18,12 +18,12 @@ _NEEDS = {
     "block-scaled products (sm_120), which no target here has yet": "make_blockscaled_gemm_layout ptx_mma_block_scale",
     "the products of sm_70, which no target here has": "ptx_mma_sm70",
     "a function written as TVM's own IR; a kernel here is a T.prim_func or a jit function with T.Kernel": (
-        "Else If IntImm KernelLaunchFrame Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace Then "
-        "While allocate anylist_getitem anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed "
+        "Else If IntImm Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace Then "
+        "allocate anylist_getitem anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed "
         "call_cpacked call_cpacked_lowered call_llvm_intrin call_llvm_pure_intrin call_packed call_packed_lowered "
         "decl_buffer end_profile_intrinsic func_attr get_let_value handle has_let_value launch_thread "
         "lookup_param loop_break q_multiply_shift q_multiply_shift_per_axis reads ret sblock sblock_attr "
-        "start_profile_intrinsic target tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape tvm_storage_sync "
+        "start_profile_intrinsic target tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape "
         "tvm_struct_get tvm_struct_set tvm_thread_invariant tvm_throw_last_error tvm_tuple undef "
         "vectorcombine vectorhigh vectorlow vscale writes"
     ),
