@@ -115,3 +115,20 @@ def test_a_launch_without_a_grid_is_one_block():
         def named(B: T.Tensor((64,), "int32")):
             with T.Kernel(threads=64) as (bx, by):
                 B[bx] = by
+
+
+def test_a_kernel_of_another_name(capsys):
+    text = scaled(64)
+    renamed = text.with_attr("global_symbol", "doubled").with_attr({"team": "a", "tir.noalias": True})
+    assert (text.attrs["global_symbol"], renamed.attrs["global_symbol"], renamed.attrs["team"]) == (
+        "main",
+        "doubled",
+        "a",
+    )
+    kernel = tw.compile(renamed, out_idx=[-1], target="sm_80")
+    assert kernel.name == "doubled" and "doubled" in kernel.source and "team" not in text.attrs
+    np.testing.assert_array_equal(tw.compile(renamed, out_idx=[-1], target="cpu")(ONE), 2 * ONE)
+    renamed.show()
+    assert "doubled" in capsys.readouterr().out
+    with pytest.raises(tw.errors.LanguageError, match="global_symbol='my kernel'"):
+        text.with_attr("global_symbol", "my kernel")

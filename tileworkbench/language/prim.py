@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..ir.text import show
 from .builder import Builder, reading
-from .faults import Misnested, fault, settle
+from .faults import Misnested, fault, settle, shown
 from .finish import finish, single
 from .launch import Launch
 from .macro import Macro
@@ -38,6 +39,7 @@ class PrimFunc:
         self._kernels, self.fn, self.seconds, self.refused = kernels, fn, seconds, refused
         self.name = kernels[0].name if kernels else fn.__name__
         self.shown: Sequence[int] | None = None  # the outputs that `attrs` names, where not those of T.empty
+        self.told: Mapping[str, Any] = {}  # attrs that were given by name
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -58,11 +60,28 @@ class PrimFunc:
         held: dict[str, Any] = {"global_symbol": first.name, "tilelang_out_idx": list(shown)}
         for key in ("pass_configs", "compile_flags"):
             held[f"tilelang_{key}"] = first.attrs.get(key, ())
-        return {key: value for key, value in held.items() if value}
+        return {**{key: value for key, value in held.items() if value}, **self.told}
+
+    def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
+        """The function with facts by TileLang's names. `global_symbol` is the kernel's name; others are only kept."""
+        told = dict(key) if isinstance(key, Mapping) else {key: value}
+        kernels = self.kernels
+        if "global_symbol" in told:
+            name = told.pop("global_symbol")
+            if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
+                raise fault(f"global_symbol={shown(name)}", "a kernel's name is a word of ASCII", '"main"')
+            kernels = tuple(kernel.with_(name=name) for kernel in kernels)
+        made = PrimFunc(kernels, self.fn, self.seconds)
+        made.shown, made.told = self.shown, {**self.told, **told}
+        return made
 
     def script(self, *_: Any, **__: Any) -> str:
         """The kernel's text."""
         return repr(self)
+
+    def show(self, *_: Any, **__: Any) -> None:
+        """Writes the kernel's text to standard output."""
+        sys.stdout.write(repr(self) + "\n")
 
     @property
     def params(self) -> tuple[Buffer | Var, ...]:
@@ -87,7 +106,7 @@ class PrimFunc:
 def with_outputs_shown(func: PrimFunc, outputs: Sequence[int] | None) -> PrimFunc:
     """The function with these outputs in its `attrs`."""
     made = PrimFunc(func.kernels, func.fn, func.seconds)
-    made.shown = outputs
+    made.shown, made.told = outputs, func.told
     return made
 
 
