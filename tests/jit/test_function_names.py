@@ -128,6 +128,8 @@ def test_a_kernel_of_another_name(capsys):
     kernel = tw.compile(renamed, out_idx=[-1], target="sm_80")
     assert kernel.name == "doubled" and "doubled" in kernel.source and "team" not in text.attrs
     np.testing.assert_array_equal(tw.compile(renamed, out_idx=[-1], target="cpu")(ONE), 2 * ONE)
+    assert list(text.buffer_map) == list(text.params) and text.orig_func.__name__ == "main"
+    assert kernel.torch_function is kernel
     renamed.show()
     assert "doubled" in capsys.readouterr().out
     with pytest.raises(tw.errors.LanguageError, match="global_symbol='my kernel'"):

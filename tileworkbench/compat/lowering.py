@@ -50,6 +50,10 @@ class KernelParam:
     def is_boolean(self) -> bool:
         return str(self.dtype) == "bool"
 
+    def tilelang_dtype(self) -> Any:
+        """The language's type."""
+        return self.dtype
+
     def torch_dtype(self) -> Any:
         """The torch dtype of the same name."""
         import torch

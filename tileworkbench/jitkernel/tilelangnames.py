@@ -107,6 +107,11 @@ class TileLangNames:
         return Adapter(self)
 
     @property
+    def torch_function(self) -> Any:
+        """What is called: the kernel itself."""
+        return self
+
+    @property
     def artifact(self) -> Any:
         """The kernel itself, which holds the text and the parameters."""
         return self
@@ -175,7 +180,7 @@ class TileLangNames:
     def export_sass(self, path: str | Path) -> None:
         Path(path).write_text(self.sass, encoding="utf-8")
 
-    def export_library(self, path: str | Path) -> NoReturn:
+    def export_library(self, kernel_file: str | Path) -> NoReturn:
         """Refused: kernels are cubins that the launcher loads."""
         raise TargetError(
             f"`{self.name}` as a shared library",

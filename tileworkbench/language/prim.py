@@ -92,6 +92,10 @@ class PrimFunc:
         """The tensor of each parameter that is one."""
         return {p: p for p in self.params if isinstance(p, Buffer)}
 
+    @property
+    def orig_func(self) -> Callable[..., Any]:
+        return self.fn
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise fault(
             f"`{self.name}` is a kernel's text, not a callable",
