@@ -7,7 +7,8 @@ import pytest
 
 import tileworkbench.language as T
 from tileworkbench.codegen.emit import emit
-from tileworkbench.errors import LanguageError, SimulationError
+from tileworkbench.errors import BuildError, LanguageError, OptionError, SimulationError
+from tileworkbench.jitkernel import compile as compile_kernel
 from tileworkbench.runtime import nvrtc
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
@@ -182,3 +183,38 @@ def test_templates_are_told_the_class_that_their_text_includes() -> None:
 
     text = emit(lowered(kernel, "sm_80"), Target.of("sm_80"))
     assert nvrtc.build(text).code and "(__half*)(" in text.text
+
+
+def test_macros_of_the_users_flags() -> None:
+    source = (
+        "#ifndef N\n#error no N\n#endif\n#ifdef GONE\n#error GONE\n#endif\n"
+        "__device__ float scaled(float x) { return SCALE(x) * N; }"
+    )
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            T.import_source(source)
+            N = T.alloc_var("int32", 3)
+            t = T.get_thread_binding()
+            B[t] = T.call_extern("float32", "scaled", A[t]) + N
+
+    for flags in (["-DN=8", "-DSCALE(x)=x", "-DGONE", "-UGONE"], ["-D", "N", "-D SCALE=float --undefine-macro=GONE"]):
+        made = compile_kernel(kernel, target="sm_80", compile_flags=flags)
+        assert made.registers and made.source.index("#define N") < made.source.index("#undef N")
+        assert made.source.rindex("#undef N") > made.source.index("scaled(float x)")
+    with pytest.raises(BuildError, match="no N"):
+        compile_kernel(kernel, target="sm_80")
+    with pytest.raises(OptionError, match="the compile flag '-D7=1'"):
+        compile_kernel(kernel, target="sm_80", compile_flags=["-D7=1"])
+
+
+def test_macros_in_a_kernel_of_the_users_text() -> None:
+    text = 'extern "C" __global__ void twice(const float* a, float* b) { b[threadIdx.x] = FACTOR * a[threadIdx.x]; }'
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        T.CUDASourceCodeKernel(1, threads=64, source_code_or_path=text, entry_name="twice")
+
+    made = compile_kernel(kernel, target="sm_80", compile_flags="-DFACTOR=2")
+    assert made.registers and "#define FACTOR 2" in made.source

@@ -69,9 +69,14 @@ def line_places(text: str, start: Loc | None, otherwise: Loc | None) -> tuple[Lo
     return tuple(Loc(start.file, start.line + i) for i in range(count))
 
 
-def kernel_text(own: ForeignKernel) -> tuple[tuple[str, ...], tuple[Loc | None, ...], int]:
+def macros(kernel: Kernel) -> tuple[str, ...]:
+    """Lines that define what the user's flags do, for the texts that a kernel brings."""
+    return tuple(kernel.attrs.get("macros", ()))
+
+
+def kernel_text(kernel: Kernel, own: ForeignKernel) -> tuple[tuple[str, ...], tuple[Loc | None, ...], int]:
     """The lines of a kernel that is the user's text, their places, and how many of them come before that text."""
-    names = type_names(own.source)
+    names = (*macros(kernel), *type_names(own.source))
     lines = (*names, *own.source.split("\n"))
     return lines, (*(None,) * len(names), *line_places(own.source, own.place, own.loc)), len(names)
 

@@ -35,18 +35,23 @@ def compose(p: Printer) -> Composed:
         p.declare_common(kernel.body)
         p.body(kernel.body)
     if p.whole is not None:
-        own, places, before = foreign.kernel_text(p.whole)
+        own, places, before = foreign.kernel_text(kernel, p.whole)
         return Composed("\n".join(own) + "\n", places, ((before + 1, len(own)),), foreign.headers(p.whole.source))
     body, body_locs = w.lines, w.locs
     head = ["  " + line for line in _prologue(p)]
     top = [line for text in (*p.preamble(), *p.functions_text()) for line in text.split("\n")]
-    top += foreign.type_names(foreign.brought(kernel))
+    macros = foreign.macros(kernel) if foreign.brought(kernel) else ()
+    top += [*macros, *foreign.type_names(foreign.brought(kernel))]
     locs: list[Loc | None] = [None] * len(top)
     spans = []
     for brought, places in foreign.brought_lines(kernel):
         spans.append((len(top) + 1, len(top) + len(brought)))
         top += brought
         locs += places
+    # What follows is not the user's: a name of its own may be that of a macro.
+    behind = [f"#undef {line.split()[1].partition('(')[0]}" for line in macros]
+    top += behind
+    locs += [None] * len(behind)
     lines = [*top, f"{p.signature()} {{", *head, *body]
     locs += [*[kernel.loc] * (1 + len(head)), *body_locs]
     return Composed("\n".join(lines) + "\n", tuple(locs), tuple(spans), foreign.headers(foreign.brought(kernel)))

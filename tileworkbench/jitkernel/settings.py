@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from .passconfig import NO_TMA, attributes, ignored, key_name
 BACKENDS = ("auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl")
 # What cannot change the meaning of our text: optimisation is on, there are no headers, warnings are read by us.
 WITHOUT_EFFECT = ("-O", "-W", "-DNDEBUG", "-U__CUDA_NO_", "--expt-", "--ptxas-options", "-Xptxas", "-lineinfo")
+MACRO = re.compile(
+    r"(?:-D|--define-macro=)(?P<name>[A-Za-z_]\w*(?:\([\w,]*\))?)(?:=(?P<value>[^\\\n]*))?"
+    r"|(?:-U|--undefine-macro=)(?P<undefined>[A-Za-z_]\w*)"
+)
 FLAGS = {"--use_fast_math": ("fast_math", True), "-use_fast_math": ("fast_math", True), "-G": ("debug", True)}
 
 
@@ -33,12 +38,12 @@ def with_settings(
     if configs.get("tl.enable_fast_math") or configs.get("tl.disable_fast_math") is False:
         build["fast_math"] = True
     own_flags = configs.get("tl.device_compile_flags") or ()
-    for flag in (*flags, *((own_flags,) if isinstance(own_flags, str) else own_flags)):
-        for part in flag.split():
-            if not part.startswith(WITHOUT_EFFECT):
-                name, value = flag_option(part)
-                build[name] = value
+    every = (*flags, *((own_flags,) if isinstance(own_flags, str) else own_flags))
+    parts, macros = split([part for flag in every for part in flag.split() if not part.startswith(WITHOUT_EFFECT)])
+    build |= dict(map(flag_option, parts))
     attrs = {**kernel.attrs, **attributes(configs), "pass_configs": configs, "compile_flags": flags, "build": build}
+    if macros:
+        attrs["macros"] = macros
     notes = (*kernel.notes, *(f"pass_configs: {name} has no meaning here and is ignored" for name in ignored(configs)))
     made = kernel.with_(attrs=attrs, notes=notes)
     return made.with_(body=map_items(made.body, without_tma)) if configs.get(NO_TMA) else made
@@ -66,6 +71,23 @@ def without_tma(n: Node) -> Node:
     return map_children(n, without_tma)
 
 
+def split(parts: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The flags that are no macros, and the lines that define and undefine macros in a text of the user's own."""
+    rest: list[str] = []
+    lines: list[str] = []
+    left = iter(parts)
+    for part in left:
+        found = MACRO.fullmatch(part if part not in ("-D", "-U") else part + next(left, ""))
+        if found is None:
+            rest.append(part)
+        elif found["undefined"] is not None:
+            lines.append(f"#undef {found['undefined']}")
+        else:
+            value = found["value"]
+            lines.append(f"#define {found['name']} {'1' if value is None else value}".rstrip())
+    return rest, tuple(lines)
+
+
 def flag_option(flag: str) -> tuple[str, Any]:
     """A device compiler's flag as one of the typed options; anything else is refused, not passed on."""
     if flag in FLAGS:
@@ -78,7 +100,7 @@ def flag_option(flag: str) -> tuple[str, Any]:
             return "std", int(flag.removeprefix(spelled))
     raise OptionError(
         f"the compile flag {flag!r}",
-        rule="flags are --use_fast_math, --maxrregcount=N, --std=c++NN and -G",
+        rule="flags are --use_fast_math, --maxrregcount=N, --std=c++NN, -G, -DNAME=VALUE and -UNAME",
         fix="use T.import_source for code of your own",
     )
 
