@@ -17,10 +17,10 @@ PRIM = at("language.prim", "PrimFunc", "prim_func")
 TEMPLATES = {
     "base": {},
     "conv": at("compat.templates", "ConvTemplate"),
-    "elementwise": at("compat.templates", "ElementwiseTemplate"),
+    "elementwise": at("compat.traffictemplates", "ElementwiseTemplate"),
     "flashattention": at("compat.templates", "FlashAttentionTemplate"),
-    "gemv": at("compat.templates", "GEMVTemplate"),
-    "general_reduce": at("compat.templates", "GeneralReductionTemplate"),
+    "gemv": at("compat.traffictemplates", "GEMVTemplate"),
+    "general_reduce": at("compat.traffictemplates", "GeneralReductionTemplate"),
     "matmul": at("compat.templates", "MatmulTemplate"),
 }  # fmt: skip
 HARNESS = at("compat.testing", "regression", "process_func")
