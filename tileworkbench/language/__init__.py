@@ -225,6 +225,15 @@ from .rawaccess import (
     sts64,
     sts128,
 )
+from .rawbarriers import (
+    call_intrin,
+    ptx_arrive_barrier,
+    ptx_arrive_barrier_expect_tx,
+    ptx_fence_barrier_init,
+    ptx_init_barrier_thread_count,
+    ptx_wait_barrier,
+    sync_global,
+)
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
 from .sourcekernel import CUDASourceCodeKernel
 from .surface import Var, inline, macro, meta_class

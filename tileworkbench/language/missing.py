@@ -31,15 +31,14 @@ _NEEDS = {
         "mma_fill mma_store tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_store_matrix_sync"
     ),
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
-        "create_barriers create_tma_descriptor increase_descriptor_offset ptx_arrive_barrier "
-        "ptx_arrive_barrier_expect_tx ptx_cp_async_barrier ptx_cp_async_bulk "
-        "ptx_init_barrier_thread_count ptx_wait_barrier tma_load"
+        "create_barriers create_tma_descriptor increase_descriptor_offset ptx_cp_async_bulk tma_load"
     ),
-    "a fence of the whole grid outside a cooperative launch; T.sync_grid is what there is": "sync_global",
+    "an arrival that waits for copies without counting; T.cp_async_barrier_noinc, which counts, is what there is": (
+        "ptx_cp_async_barrier"
+    ),
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
         "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
-    "a device function outside the kernel's own text, which the simulator cannot run": "call_intrin",
     "descriptors of matrix instructions, which kernels do not write here": (
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
         "ptx_wgmma_rs"

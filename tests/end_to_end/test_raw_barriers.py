@@ -1,0 +1,105 @@
+"""Barriers under the names of their instructions, and intrinsics by TVM's names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileworkbench.language as T
+from tileworkbench.errors import LanguageError, TargetError
+
+from .harness import ALL, NVIDIA, everywhere, integers
+
+
+def test_barriers_by_the_names_of_their_instructions() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 64, 64), "float16"), B: T.Tensor((4, 64, 64), "float16")):
+        with T.Kernel(4, threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float16")
+            bar = T.alloc_barrier(1)
+            tx = T.get_thread_binding()
+            if tx == 0:
+                T.ptx_init_barrier_thread_count(bar[0], 1)
+                T.ptx_fence_barrier_init()
+            T.tma_copy(A[bx, 0:64, 0:64], S, barrier=bar[0])
+            if tx == 0:
+                T.ptx_arrive_barrier(bar[0])
+            T.ptx_wait_barrier(bar[0])
+            for i, j in T.Parallel(64, 64):
+                B[bx, i, j] = S[j, i] + S[i, j]
+
+    a = integers(1, (4, 64, 64), "float16", 20)
+    everywhere(kernel, [a], a + a.transpose(0, 2, 1), ("sm_90a",))
+
+
+def test_expected_bytes() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "int32"), B: T.Tensor((128,), "int32")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((128,), "int32")
+            bar = T.alloc_barrier([128, 1])
+            tx = T.get_thread_binding()
+            S[tx] = A[tx]
+            T.ptx_arrive_barrier_expect_tx(bar[0], 0)
+            T.ptx_wait_barrier(bar[0])
+            B[tx] = S[127 - tx]
+
+    a = integers(2, (128,), "int32")
+    everywhere(kernel, [a], [a[::-1]], ("sm_90a",))
+
+
+def test_the_whole_grid() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 64), "int32"), W: T.Tensor((4, 64), "int32"), B: T.Tensor((4, 64), "int32")):
+        with T.Kernel(4, threads=64) as b:
+            tx = T.get_thread_binding()
+            W[b, tx] = A[b, tx] * 2
+            T.sync_global()
+            B[b, tx] = W[3 - b, tx]
+
+    a = integers(3, (4, 64), "int32")
+    everywhere(kernel, [a], [a * 2, a[::-1] * 2], NVIDIA)
+
+
+class Op:
+    """As TVM's operators tell their name."""
+
+    name = "tirx.popcount"
+
+
+def test_intrinsics_by_name() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), N: T.Tensor((64,), "int32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            T.evaluate(T.call_intrin("handle", "tl.sync_warp"))
+            x = T.call_intrin("float32", "tirx.fabs", A[tx])
+            B[tx] = T.call_intrin("float32", "tirx.floor", x / 4.0) + T.call_intrin("int32", Op, N[tx])
+
+    a, i = integers(4, (64,)), np.arange(64, dtype=np.int32)
+    ones = np.array([bin(int(n)).count("1") for n in i])
+    everywhere(kernel, [a, i], [np.floor(np.abs(a) / 4) + ones], ALL)
+
+
+def test_what_has_no_plain_meaning_says_so() -> None:
+    for name, words in {
+        "ptx_cp_async_barrier": "cp_async_barrier_noinc",
+        "create_barriers": "T.alloc_barrier",
+        "create_tma_descriptor": "T.tma_copy",
+        "tma_load": "T.tma_copy",
+        "ptx_cp_async_bulk": "T.tma_copy",
+    }.items():
+        with pytest.raises(TargetError, match=words):
+            getattr(T, name)
+
+
+def test_a_barrier_is_made_ready_once() -> None:
+    with pytest.raises(LanguageError, match="after its first use"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((64,), "int32")):
+            with T.Kernel(1, threads=64):
+                bar = T.alloc_barrier(64)
+                T.ptx_arrive_barrier(bar[0])
+                T.ptx_init_barrier_thread_count(bar[0], 64)
+                A[0] = 1
