@@ -128,7 +128,6 @@ from .launchframe import KernelLaunchFrame
 from .layouts import Fragment, Layout
 from .loops import (
     Parallel,
-    Pipelined,
     Serial,
     Unroll,
     Vectorized,
@@ -203,6 +202,7 @@ from .mathfns import (
 from .matrixinstr import ptx_ldmatrix, ptx_mma
 from .missing import unknown as _unknown
 from .persistent import Persistent
+from .pipelined import Pipelined
 from .pointers import access_ptr, address_of, ptx_cp_async, tvm_access_ptr, type_annotation
 from .prim import PrimFunc, prim_func, read, read_all
 from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp

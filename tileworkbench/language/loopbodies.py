@@ -13,7 +13,7 @@ from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
 from ..options import options
 from .builder import Builder
-from .faults import fault, misnested
+from .faults import fault, misnested, shown
 from .reducerloops import without_reducers
 
 Keep = Callable[[Builder, str, Any], Any]
@@ -58,10 +58,14 @@ class Loop:
                 yield (*outer, var)
         kind = _KINDS[self.loop_kind]
         made = For(var, as_index(start), as_index(stop), as_index(step), tuple(frame.body), kind, self.hints, loc=loc)
-        if kind == "unroll":
-            check_unrolled(made)
         if constant_trips(made) != 0:
-            builder.emit(made)
+            builder.emit(self.closed(builder, made))
+
+    def closed(self, builder: Builder, loop: For) -> For:
+        """The loop as it goes into the kernel, now that its body is known."""
+        if loop.kind == "unroll":
+            check_unrolled(loop)
+        return loop
 
     def _parallel(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
         inner = builder.within("parallel") is not None
@@ -166,3 +170,18 @@ class ThreadLoop(Loop):
                 loc,
             )
         return launch.thread_vars[self.dim]  # type: ignore[no-any-return]
+
+
+def ranged(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any], made: type[Loop] | None = None) -> Loop:
+    """A loop over one range, its bounds checked; `made`: the class of the loop."""
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    for value in (start, stop, step):
+        if isinstance(value, Expr):
+            as_index(value)
+        elif not hasattr(value, "__index__"):
+            raise fault(f"T.{kind}: a bound is {shown(value)}", "loop bounds are integers", "use `//` or T.ceildiv")
+    if isinstance(step, int) and step == 0:
+        raise fault(f"T.{kind}: the step is 0", "the step of a loop is not 0", "use a positive or negative step")
+    return (made or Loop)(kind, ((start, stop, step),), tuple((k, v) for k, v in hints.items() if v is not None))

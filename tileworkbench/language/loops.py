@@ -1,57 +1,19 @@
-"""T.serial, T.unroll, T.vectorized, T.Parallel, T.Pipelined, T.grid: what `for` runs over in a kernel."""
+"""T.serial, T.unroll, T.vectorized, T.Parallel, T.grid: what `for` runs over in a kernel."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..ir.expr import Expr
 from .builder import current
 from .faults import fault, shown
 from .layouts import check_layout
-from .loopbodies import Loop, ThreadLoop, as_index
+from .loopbodies import Loop, ThreadLoop, ranged
 from .remarks import remarks
-
-
-def check_schedule(**given: Any) -> None:
-    """A pipeline's schedule, where the user writes one: lists of ints, one entry a statement."""
-    for word, value in given.items():
-        if value is not None and not _numbers(value):
-            raise fault(
-                f"T.Pipelined: {word}={shown(value)}",
-                "order, stage, sync and group are lists of ints, one entry a statement of the loop",
-                f"leave {word} out: the compiler schedules the loop",
-            )
-    order, stage = given["order"], given["stage"]
-    if order is not None and stage is not None and len(order) != len(stage):
-        raise fault(
-            f"T.Pipelined: order has {len(order)} entries, stage {len(stage)}",
-            "order, stage, sync and group are lists of ints, one entry a statement of the loop",
-            "give both as many entries as the loop has statements",
-        )
-
-
-def _numbers(value: Any) -> bool:
-    """A list of ints, or of such lists."""
-    return isinstance(value, list | tuple) and all(isinstance(v, int) or _numbers(v) for v in value)
-
-
-def _range(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any]) -> Loop:
-    if stop is None:
-        start, stop = 0, start
-    step = 1 if step is None else step
-    for value in (start, stop, step):
-        if isinstance(value, Expr):
-            as_index(value)
-        elif not hasattr(value, "__index__"):
-            raise fault(f"T.{kind}: a bound is {shown(value)}", "loop bounds are integers", "use `//` or T.ceildiv")
-    if isinstance(step, int) and step == 0:
-        raise fault(f"T.{kind}: the step is 0", "the step of a loop is not 0", "use a positive or negative step")
-    return Loop(kind, ((start, stop, step),), tuple((k, v) for k, v in hints.items() if v is not None))
 
 
 def serial(start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None) -> Loop:
     """A sequential loop; Python's `range` in a `for` statement means the same."""
-    return _range("serial", start, stop, step, {"annotations": annotations})
+    return ranged("serial", start, stop, step, {"annotations": annotations})
 
 
 def unroll(
@@ -69,34 +31,12 @@ def unroll(
             f"T.unroll: unroll_factor={shown(unroll_factor)}", "it is an int of 1 or more, known while compiling", "4"
         )
     hints = {"explicit": explicit or None, "unroll_factor": unroll_factor, "annotations": annotations}
-    return _range("unroll", start, stop, step, hints)
+    return ranged("unroll", start, stop, step, hints)
 
 
 def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
     """A loop whose iterations are the lanes of one vector access."""
-    return _range("vectorized", start, stop, None, {"annotations": annotations})
-
-
-def Pipelined(
-    start: Any,
-    stop: Any = None,
-    num_stages: int = 0,
-    order: Any = None,
-    stage: Any = None,
-    sync: Any = None,
-    group: Any = None,
-    annotations: Any = None,
-) -> Loop:
-    """A serial loop whose copies run `num_stages` iterations ahead of their use; the meaning is the serial loop's."""
-    if not isinstance(num_stages, int) or isinstance(num_stages, bool) or num_stages < 0:
-        raise fault(
-            f"T.Pipelined: num_stages is {shown(num_stages)}",
-            "num_stages is an int ≥ 0",
-            "0 means no software pipeline",
-        )
-    check_schedule(order=order, stage=stage, sync=sync, group=group)
-    hints = {"num_stages": num_stages, "order": order, "stage": stage, "sync": sync, "group": group}
-    return _range("Pipelined", start, stop, None, {**hints, "annotations": annotations})
+    return ranged("vectorized", start, stop, None, {"annotations": annotations})
 
 
 def Parallel(
@@ -116,7 +56,7 @@ def Parallel(
         "annotations": annotations,
     }
     for extent in extents:
-        _range("Parallel", extent, None, None, {})
+        ranged("Parallel", extent, None, None, {})
         if isinstance(extent, int) and extent < 1:
             raise fault(
                 f"T.Parallel: an extent is {extent}",
@@ -135,7 +75,7 @@ def grid(*extents: Any) -> Loop:
     if not extents:
         raise fault("T.grid without extents", "a grid has at least one extent", "T.grid(M, N)")
     for extent in extents:
-        _range("grid", extent, None, None, {})
+        ranged("grid", extent, None, None, {})
     return Loop("grid", tuple((0, e, 1) for e in extents))
 
 
@@ -145,7 +85,7 @@ def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
     builder = current()
     if builder is not None and builder.launch is not None and (stop is None or (isinstance(start, int) and start == 0)):
         return Parallel(start if stop is None else stop, annotations=annotations)
-    return _range("serial", start, stop, None, {"annotations": annotations})
+    return ranged("serial", start, stop, None, {"annotations": annotations})
 
 
 def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", *, annotations: Any = None) -> Loop:

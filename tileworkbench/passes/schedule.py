@@ -23,6 +23,7 @@ from ..ir.region import overlap, root
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
 from ..target import Target
 from .own_writes import after_writes
+from .plan.asked import fetches_last
 from .specialise import NO_LIMIT, stages
 
 
@@ -221,7 +222,8 @@ def _expand(loop: For, rings: list[Ring]) -> tuple[Stmt, ...]:
         else:
             starts += ring.fetch(trip)
     releases = [Release(ring.channel, loc=loop.loc) for ring in rings]
-    body = (*waits, *starts, *rest, *ends, *releases)
+    work = (*rest, *starts) if fetches_last(loop) else (*starts, *rest)
+    body = (*waits, *work, *ends, *releases)
     return (*[ring.prologue() for ring in rings], replace(loop, body=body, kind="serial"))
 
 

@@ -27,6 +27,7 @@ from .backward_slice import PRIVATE, Slice, is_private_store
 from .blocks import counts_threads, launched_threads
 from .grid import check_meetings, meets
 from .manual import fit_registers, manual_op, selected
+from .plan.asked import fetches_last
 
 LOAD_WARPS = 4  # a whole warpgroup, because registers are handed over by warpgroups
 MAIN = "main"
@@ -104,7 +105,7 @@ def specialise(kernel: Kernel, target: Target) -> Kernel:
             Role(LOAD, warps, LOAD_WARPS, producer, _load_registers(warps) if moves else None, loc=kernel.loc),
             Role(COMPUTE, 0, warps, consumer, _compute_registers(warps) if moves else None, loc=kernel.loc),
         )
-        return _finish(kernel, roles, plan, (warps + LOAD_WARPS) * lanes, ())
+        return _finish(kernel, roles, plan, (warps + LOAD_WARPS) * lanes, _not_in_order(kernel))
     if split:
         reason, plan = plan.refusal, Plan(choices, (MAIN, MAIN), stage_limit=limit)
         consumer = _consume(kernel.body, plan, 1, False)
@@ -118,6 +119,15 @@ def _finish(kernel: Kernel, roles: tuple[Role, ...], plan: Plan, threads: int, n
     return kernel.with_(
         level="planned", body=roles, channels=tuple(plan.channels.values()), launch_threads=threads,
         notes=(*kernel.notes, *notes),
+    )  # fmt: skip
+
+
+def _not_in_order(kernel: Kernel) -> tuple[str, ...]:
+    """Of the user's own schedules: a role that only loads does not wait for the other statements of a trip."""
+    loops = (n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined" and fetches_last(n))
+    return tuple(
+        f"the pipeline at {loop.loc}: a role of its own issues the copies as soon as a version is free, not after the "
+        "other statements as `order` has it" for loop in loops
     )  # fmt: skip
 
 
