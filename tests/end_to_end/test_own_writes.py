@@ -8,7 +8,7 @@ import pytest
 import tileworkbench as tw
 import tileworkbench.language as T
 from tileworkbench.errors import SimulationError, TargetError
-from tileworkbench.ir.instr import TmaLoad
+from tileworkbench.ir.instr import TmaLoad, TmaStore, WaitGroup
 
 from .harness import everywhere, instructions, integers, lowered
 
@@ -110,3 +110,65 @@ def test_a_store_that_does_not_wait_for_the_load_is_found():
     x = integers(6, (32, 64), "float16")
     with pytest.raises(SimulationError, match=r"write of X.* is not ordered after the read by TmaLoad"):
         tw.simulate(kernel, x, np.zeros_like(x), level="thread", target="sm_90a")
+
+
+def test_a_stored_tile_is_read_back():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), W: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            T.copy(A, a)
+            T.copy(a, W)
+            T.sync_threads()
+            T.copy(W, b)
+            for i, j in T.Parallel(64, 64):
+                C[i, j] = b[j, i]
+
+    a = integers(7, (64, 64), "float16")
+    made = everywhere(kernel, [a], [a, a.T], TARGETS)
+    assert [w.reads_only for w in instructions(made["sm_90a"], WaitGroup) if w.engine_of == "bulk"] == [False]
+
+
+def test_a_tensor_that_one_statement_touches_is_not_waited_for():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), W: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            T.copy(A, a)
+            T.copy(a, W)
+
+    a = integers(8, (64, 64), "float16")
+    made = everywhere(kernel, [a], a, TARGETS)
+    assert [w.reads_only for w in instructions(made["sm_90a"], WaitGroup) if w.engine_of == "bulk"] == [True]
+
+
+def test_a_tile_over_what_was_stored_before():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float16"), W: T.Tensor((96, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            T.copy(A, a)
+            for i, j in T.Parallel(96, 64):
+                W[i, j] = 1
+            T.sync_threads()
+            T.copy(a, W[16:80, :])
+
+    a, want = integers(9, (64, 64), "float16"), np.ones((96, 64))
+    want[16:80] = a
+    everywhere(kernel, [a], want, TARGETS)
+
+
+def test_stores_of_a_loop_stay_with_the_copy_engine():
+    @T.prim_func
+    def kernel(A: T.Tensor((256, 64), "float16"), W: T.Tensor((256, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 64), "float16")
+            for k in T.serial(4):
+                place = (k * 3) % 4
+                T.copy(A[k * 64, 0], a)
+                T.copy(a, W[place * 64, 0])
+
+    a = integers(10, (256, 64), "float16")
+    made = everywhere(kernel, [a], a.reshape(4, 64, 64)[[0, 3, 2, 1]].reshape(256, 64), TARGETS)
+    assert instructions(made["sm_90a"], TmaStore)

@@ -68,6 +68,7 @@ class Context:
     repeats: bool = False  # inside a loop: what is emitted may run again
     block_threads: int = 0  # threads of the whole block, as the kernel counts them
     apart: bool = False  # threads that the kernel does not count load for it
+    touched_again: frozenset[Buffer] = frozenset()  # global tensors that several statements touch
     own_reads: frozenset[Buffer] = frozenset()  # global tensors that the kernel reads as well as writes
     outside: Mapping[Buffer, Expr] = field(default_factory=dict)  # what reads outside a tensor give, where not 0
     present: int = 0  # threads of this role that exist

@@ -3,6 +3,7 @@ become registers and shared storage. Nothing is decided here."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ..ir.arith import substitute
@@ -26,6 +27,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     """The thread-level kernel; shared storage still without offsets."""
     kernel = _with_thread_numbers(kernel)
     uniform, own_reads = Uniformity(kernel, target.arch.warp_size), _read_and_written(kernel)
+    again = _touched_again(kernel)
     storage = _shared_storage(kernel)
     barriers = barrier_buffers(kernel.channels)
     roles = [r for r in kernel.body if isinstance(r, Role)]
@@ -46,6 +48,7 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
         ctx = Context(
             target, kernel_facts(kernel, target, warps=role.warps), kernel.layouts, role.name, role.warps,
             storage=dict(storage), maps=maps, names=names, uniform=uniform, own_reads=own_reads,
+            touched_again=again,
             wide=wide_tensors(kernel), block_threads=threads, apart=len(roles) > 1,
             outside=kernel.attrs.get("safe_values", {}), present=threads,
         )  # fmt: skip
@@ -71,6 +74,12 @@ def _with_thread_numbers(kernel: Kernel) -> Kernel:
         numbers[var] = number % extent if extent > 1 and step * extent < kernel.threads else number
         step *= extent
     return kernel.with_(body=tuple(substitute(s, numbers) for s in kernel.body)) if numbers else kernel
+
+
+def _touched_again(kernel: Kernel) -> frozenset[Buffer]:
+    found = [a.buffer for a in accesses(kernel.body) if a.buffer.space == "global"]
+    sites = Counter(map(root, found))
+    return frozenset(b for b in found if sites[root(b)] > 1)
 
 
 def _read_and_written(kernel: Kernel) -> frozenset[Buffer]:

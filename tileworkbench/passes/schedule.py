@@ -119,7 +119,7 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
     written = after_writes(loop)
     for copy in copies:
         if copy.op in written:
-            return f"`{written[copy.op].name}` is read and written"
+            return f"`{written[copy.op].buffer.name}` is read and written"
     reason = _partly(copies)
     if reason:
         return reason

@@ -11,7 +11,7 @@ from ..ir.arith import Facts
 from ..ir.expr import Buffer, Const
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
-from ..ir.op import Choice, Op, Refusal
+from ..ir.op import Access, Choice, Op, Refusal
 from ..ir.stmt import For, If, Let
 from ..ops.warpgroup import WarpGroups
 from ..target import LARGEST_GRID, Target
@@ -100,14 +100,15 @@ def defined_outside(op: Op, choice: Choice, values: Mapping[Buffer, Const]) -> C
     return Choice(left, (*choice.refused, *refused))
 
 
-def unwritten(op: Op, choice: Choice, written: Mapping[Op, Buffer]) -> Choice:
-    """The choice without the copy engine's loads of what the kernel may have written before; TargetError when no other
-    implementation is left."""
-    early = tuple(i for i in choice.impls if i.completion == "bytes") if op in written else ()
-    if not early:
-        return choice
-    name = written[op].name
+def unwritten(op: Op, choice: Choice, written: Mapping[Op, Access]) -> Choice:
+    """The choice without the copy engine where the kernel may have written what it touches before; TargetError when a
+    load has no other implementation."""
+    access = written.get(op)
+    early = tuple(i for i in choice.impls if i.engine == "tma" and i.completion != "manual") if access else ()
     left = tuple(i for i in choice.impls if i not in early)
+    if access is None or not early or not (left or access.mode == "r"):
+        return choice
+    name = access.buffer.name
     if not left:
         raise TargetError(
             f"T.{op.name} by {early[0].name} reads `{name}`, which the kernel writes before",

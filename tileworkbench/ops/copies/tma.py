@@ -214,7 +214,8 @@ def issue(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
 
 
 def complete(op: Copy, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-    """A store's source may be overwritten after this; a load is waited for through its channel."""
+    """A store's source may be overwritten after this, and what it wrote be touched where another statement does so; a
+    load is waited for through its channel."""
     if impl.detail["load"]:
         return ()
-    return ctx.elect(WaitGroup("bulk", 0, reads_only=True, loc=op.loc))
+    return ctx.elect(WaitGroup("bulk", 0, reads_only=op.dst.buffer not in ctx.touched_again, loc=op.loc))
