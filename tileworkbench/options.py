@@ -47,6 +47,7 @@ class Knob:
 
     @property
     def environment(self) -> str:
+        """The environment variable that sets it."""
         return PREFIX + self.name.upper()
 
     def default_value(self) -> object:
@@ -76,6 +77,7 @@ class Knob:
         return words.get(self.kind, "a folder's path" if self.kind == "path" else "text")
 
     def example(self) -> object:
+        """A value as a user would write it: the default, a folder as text."""
         value = self.default_value()
         return str(value) if isinstance(value, Path) else value
 

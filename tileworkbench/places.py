@@ -33,6 +33,7 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col + 1}"
 
     def source_line(self) -> str:
+        """The line of text it begins in, without its end; empty where the text cannot be had."""
         return linecache.getline(self.file, self.line).rstrip("\r\n")
 
     def span(self) -> tuple[int, int, int, int]:

@@ -29,6 +29,7 @@ class Bound:
 
     @property
     def exact(self) -> bool:
+        """Whether nothing but the correctly rounded value passes."""
         return not self.limit.any()
 
 
@@ -61,6 +62,8 @@ def exact_below(out: DType) -> float:
 
 
 def sums_exact(magnitude: np.ndarray | None, done: Work) -> bool:
+    """Whether the accumulator holds all partial sums of integers exactly; of unknown magnitude they are taken to be
+    small enough."""
     limit = exact_below(DTYPES[done.accumulator]) if done.accumulator else 2.0**11
     return magnitude is None or bool(np.abs(magnitude).max(initial=0) < limit)
 

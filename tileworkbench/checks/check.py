@@ -52,10 +52,12 @@ class Check:
 
     @property
     def ok(self) -> bool:
+        """Whether every case is within its bounds."""
         return all(case.ok for case in self.cases)
 
     @property
     def worst(self) -> Case:
+        """The case that fails, else the one that used most of its bound."""
         return max(self.cases, key=lambda c: (not c.ok, c.share, c.error))
 
     @property
@@ -181,6 +183,7 @@ def meaning(kernel: JITKernel, args: list[Any], outputs: Sequence[int]) -> list[
 
 
 def absolute(a: Any) -> Any:
+    """Magnitudes of numbers; booleans, unsigned integers and anything but an array as they are."""
     return np.abs(a) if isinstance(a, np.ndarray) and a.dtype.kind not in "bu" else a
 
 
@@ -218,4 +221,5 @@ def compared(
 
 
 def as_float(array: np.ndarray) -> np.ndarray:
+    """The values as float64."""
     return np.asarray(array).astype(np.float64)

@@ -47,6 +47,7 @@ def machine_of(kernel: JITKernel) -> Machine:
 
 
 def has_cuda() -> bool:
+    """Whether there is a card of NVIDIA's that kernels run on."""
     return any(found.arch.startswith("sm_") for found in detect())
 
 

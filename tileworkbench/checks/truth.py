@@ -59,6 +59,7 @@ def wide(x: Any) -> Any:
 
 
 def is_float(x: np.ndarray) -> bool:
+    """Whether the array holds floating-point numbers, those of ml_dtypes included."""
     return x.dtype.kind not in "biu"
 
 

@@ -109,42 +109,52 @@ def check_sm_version(arch: str) -> int:
 
 
 def is_cuda_arch(arch: Any) -> bool:
+    """Whether it is a card of NVIDIA's."""
     return isinstance(arch, CUDA)
 
 
 def is_cdna_arch(arch: Any) -> bool:
+    """Whether it is a card of AMD's CDNA family."""
     return isinstance(arch, CDNA)
 
 
 def is_rdna_arch(arch: Any) -> bool:
+    """Whether it is a card of AMD's RDNA family."""
     return isinstance(arch, RDNA)
 
 
 def is_metal_arch(arch: Any) -> bool:
+    """Whether it is Apple's."""
     return isinstance(arch, METAL)
 
 
 def is_cpu_arch(arch: Any) -> bool:
+    """Whether it is the CPU."""
     return isinstance(arch, CPU)
 
 
 def is_volta_arch(arch: Any) -> bool:
+    """sm_70 to sm_75."""
     return is_cuda_arch(arch) and 70 <= arch.sm_version < 80
 
 
 def is_ampere_arch(arch: Any) -> bool:
+    """sm_80 to sm_87."""
     return is_cuda_arch(arch) and 80 <= arch.sm_version < 89
 
 
 def is_ada_arch(arch: Any) -> bool:
+    """sm_89."""
     return is_cuda_arch(arch) and arch.sm_version == 89
 
 
 def is_hopper_arch(arch: Any) -> bool:
+    """sm_90."""
     return is_cuda_arch(arch) and arch.sm_version == 90
 
 
 def has_mma_support(arch: Any) -> bool:
+    """Whether mma.sync of Ampere and later is there."""
     return is_cuda_arch(arch) and arch.sm_version >= 80
 
 

@@ -34,10 +34,12 @@ def get_target_arch(compute_version: str | tuple[int, int]) -> str:
 
 
 def have_fp16(compute_version: str) -> bool:
+    """Of a compute capability such as "8.0"."""
     return parse_compute_version(compute_version) >= (5, 3)
 
 
 def have_int8(compute_version: str) -> bool:
+    """Of a compute capability such as "8.0"."""
     return parse_compute_version(compute_version) >= (6, 0)
 
 
@@ -49,18 +51,22 @@ def have_tensorcore(compute_version: str | None = None, target: Any = None) -> b
 
 
 def have_cudagraph() -> bool:
+    """Whether launches can be captured: wherever a card is."""
     return check_cuda_availability()
 
 
 def is_hopper(target: Any) -> bool:
+    """Whether the target is of capability 9.0."""
     return _capability(target) == (9, 0)
 
 
 def have_pdl(target: Any) -> bool:
+    """Whether dependent launches can overlap on the target."""
     return _capability(target) >= (9, 0)
 
 
 def have_mbarrier(target: Any) -> bool:
+    """Whether the target has barriers that count bytes."""
     return _capability(target) >= (9, 0)
 
 
@@ -70,38 +76,47 @@ def _capability(target: Any) -> tuple[int, int]:
 
 
 def target_is_volta(target: Any) -> bool:
+    """Capability 7.0 to 7.2."""
     return (7, 0) <= _capability(target) < (7, 5)
 
 
 def target_is_turing(target: Any) -> bool:
+    """Capability 7.5."""
     return _capability(target) == (7, 5)
 
 
 def target_is_ampere(target: Any) -> bool:
+    """Capability 8.x."""
     return (8, 0) <= _capability(target) < (9, 0)
 
 
 def target_is_hopper(target: Any) -> bool:
+    """Capability 9.x."""
     return (9, 0) <= _capability(target) < (10, 0)
 
 
 def target_is_sm120(target: Any) -> bool:
+    """Capability 12.x."""
     return (12, 0) <= _capability(target) < (13, 0)
 
 
 def target_has_async_copy(target: Any) -> bool:
+    """Whether the target has cp.async."""
     return Target.of(target).has("cp_async")
 
 
 def target_has_ldmatrix(target: Any) -> bool:
+    """From capability 7.5 on."""
     return _capability(target) >= (7, 5)
 
 
 def target_has_stmatrix(target: Any, is_m16n8: bool = False) -> bool:
+    """From capability 9.0 on; its 8-bit form from 10.0 on."""
     return _capability(target) >= ((10, 0) if is_m16n8 else (9, 0))
 
 
 def target_has_bulk_copy(target: Any) -> bool:
+    """Whether the target has the copy engine."""
     return Target.of(target).has("tma")
 
 

@@ -101,14 +101,17 @@ def parse_compute_version(compute_version: str) -> tuple[int, int]:
 
 
 def have_fp8(compute_version: str) -> bool:
+    """Of a compute capability such as "8.9"."""
     return parse_compute_version(compute_version) >= (8, 9)
 
 
 def have_bf16(compute_version: str) -> bool:
+    """Of a compute capability such as "8.0"."""
     return parse_compute_version(compute_version) >= (8, 0)
 
 
 def have_tma(target: Any) -> bool:
+    """Whether the target has the copy engine."""
     return Target.of(target).has("tma")
 
 
@@ -118,14 +121,17 @@ def determine_target(target: Any = "auto", return_object: bool = False) -> Any:
 
 
 def target_is_cuda(target: Any) -> bool:
+    """Whether its kernels are CUDA."""
     return Target.of(target).dialect == "cuda"
 
 
 def target_is_cdna(target: Any) -> bool:
+    """Whether its kernels are HIP for AMD's CDNA."""
     return Target.of(target).dialect == "hip"
 
 
 def target_is_gfx950(target: Any) -> bool:
+    """Whether it is gfx950."""
     return Target.of(target).name == "gfx950"
 
 

@@ -48,15 +48,19 @@ class FragmentMethods(Distribution):
         return [self.owner(*[Var(f"i{dim}") for dim in range(self.rank)])[1]]
 
     def get_forward_index(self) -> list[Any]:
+        """The expression of the register, as `index`."""
         return self.index
 
     def get_input_shape(self) -> list[int]:
+        """Extents of the tile."""
         return list(self.shape)
 
     def get_output_shape(self) -> list[int]:
+        """Registers of a thread."""
         return [self.registers]
 
     def get_thread_size(self) -> int:
+        """Threads that hold elements."""
         return self.threads
 
     def map_forward_thread(self, indices: Sequence[Any]) -> list[Any]:
@@ -64,6 +68,7 @@ class FragmentMethods(Distribution):
         return [self.owner(*indices)[0]]
 
     def map_forward_index(self, indices: Sequence[Any]) -> list[Any]:
+        """The register that holds an element."""
         return [self.owner(*indices)[1]]
 
     def repeat(self, repeats: Sequence[int], repeat_on_thread: bool = False, lower_dim_first: bool = True) -> Any:
@@ -85,6 +90,7 @@ class FragmentMethods(Distribution):
         return self
 
     def is_equal(self, other: Any) -> bool:
+        """Whether every element is at the same place in both."""
         return bool(self == other)
 
     def _modes(self) -> ModeFragment:
@@ -112,6 +118,7 @@ class Functions(FragmentMethods, FunctionFragment):
 
     @classmethod
     def of(cls, fragment: FunctionFragment) -> Functions:
+        """The same fragment with TileLang's methods."""
         made = cls.__new__(cls)
         made.__dict__.update(fragment.__dict__)
         return made

@@ -52,22 +52,27 @@ class IntrinInfo:
     trans_a: bool = False
 
     def is_input_8bit(self) -> bool:
+        """Whether operands have eight bits."""
         return DataType(self.in_dtype).bits == 8
 
     @property
     def smooth_a(self) -> bool:
+        """Whether A is stored in the order that its instruction reads."""
         return self.input_transform_kind >= 2
 
     @property
     def smooth_b(self) -> bool:
+        """Whether B is stored in the order that its instruction reads."""
         return self.weight_transform_kind >= 2
 
     @property
     def inter_transform_a(self) -> bool:
+        """Whether A is stored by tiles of its instruction."""
         return self.input_transform_kind >= 1
 
     @property
     def inter_transform_b(self) -> bool:
+        """Whether B is stored by tiles of its instruction."""
         return self.weight_transform_kind >= 1
 
 
@@ -94,10 +99,12 @@ class Hint:
 
     @property
     def step(self) -> list[int]:
+        """Strides between blocks along each axis: ones."""
         return [1] * len(self.block)
 
     @property
     def raxis_order(self) -> list[int]:
+        """The reduced axes in the order of the loops."""
         return list(range(len(self.rstep)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +118,7 @@ class Hint:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Hint:
+        """The hint of these fields."""
         return cls(**values)
 
     def __repr__(self) -> str:

@@ -29,6 +29,7 @@ class LayoutMethods:
         return self.map_forward_index([Var(f"i{dim}") for dim in range(len(self.shape))])
 
     def get_forward_index(self) -> list[Any]:
+        """Expressions of the physical index, as `index`."""
         return self.index
 
     def get_linearized_forward_index(self) -> Any:
@@ -36,6 +37,7 @@ class LayoutMethods:
         return self.offset(*[Var(f"i{dim}") for dim in range(len(self.shape))])
 
     def get_input_shape(self) -> list[int]:
+        """Extents of the tile."""
         return list(self.shape)
 
     def get_output_shape(self) -> list[int]:

@@ -45,15 +45,19 @@ class SwizzleMode(Enum):
     SWIZZLE_32B = 3
 
     def is_none(self) -> bool:
+        """Whether nothing is exchanged."""
         return self is SwizzleMode.NONE
 
     def is_swizzle_32b(self) -> bool:
+        """Whether spans are of 32 bytes."""
         return self is SwizzleMode.SWIZZLE_32B
 
     def is_swizzle_64b(self) -> bool:
+        """Whether spans are of 64 bytes."""
         return self is SwizzleMode.SWIZZLE_64B
 
     def is_swizzle_128b(self) -> bool:
+        """Whether spans are of 128 bytes."""
         return self is SwizzleMode.SWIZZLE_128B
 
     def swizzle_byte_size(self) -> int:

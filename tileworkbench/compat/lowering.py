@@ -28,26 +28,33 @@ class KernelParam:
 
     @classmethod
     def from_buffer(cls, buffer: Buffer) -> KernelParam:
+        """The parameter of a tensor."""
         extents = [e.value if isinstance(e, Const) else e for e in buffer.shape]
         return cls(language_dtype(buffer.dtype), extents, buffer.name)
 
     @classmethod
     def from_var(cls, var: Var) -> KernelParam:
+        """The parameter of a number."""
         return cls(language_dtype(var.dtype), [], var.name)
 
     def is_scalar(self) -> bool:
+        """Whether it is a number, not a tensor."""
         return not self.shape
 
     def is_unsigned(self) -> bool:
+        """Whether it is of an unsigned integer type."""
         return str(self.dtype).startswith("uint")
 
     def is_float8(self) -> bool:
+        """Whether it is of an eight-bit floating-point type."""
         return str(self.dtype).startswith("float8")
 
     def is_float4(self) -> bool:
+        """Whether it is of a four-bit floating-point type."""
         return str(self.dtype).startswith("float4")
 
     def is_boolean(self) -> bool:
+        """Whether it is a truth value."""
         return str(self.dtype) == "bool"
 
     def tilelang_dtype(self) -> Any:

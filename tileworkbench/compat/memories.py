@@ -19,6 +19,7 @@ def space_of(tile: Any) -> str:
 
 
 def is_global(tile: Any) -> bool:
+    """Whether it lies in global memory."""
     return space_of(tile) == "global"
 
 
@@ -28,16 +29,20 @@ def is_shared(tile: Any, allow_dynamic: bool = True) -> bool:
 
 
 def is_shared_dynamic(tile: Any) -> bool:
+    """Whether it lies in dynamically sized shared memory."""
     return space_of(tile) == "shared"
 
 
 def is_fragment(tile: Any) -> bool:
+    """Whether it lies in the registers of a block's threads together."""
     return space_of(tile) == "fragment"
 
 
 def is_local(tile: Any) -> bool:
+    """Whether every thread has its own."""
     return space_of(tile) == "local"
 
 
 def is_local_var(tile: Any) -> bool:
+    """Whether it is a T.alloc_var."""
     return space_of(tile) == "var"

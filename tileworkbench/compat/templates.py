@@ -24,15 +24,18 @@ class BaseTemplate:
 
     @property
     def arch(self) -> TileDevice:
+        """The card that configurations are for."""
         if self._arch is None:
             self._arch = auto_infer_current_arch()
         return self._arch
 
     def with_arch(self, arch: TileDevice) -> Any:
+        """This template, for another card."""
         self._arch = arch
         return self
 
     def has_arch(self) -> bool:
+        """Whether a card was given."""
         return self._arch is not None
 
     def equivalent_function(self) -> Any:
@@ -48,6 +51,7 @@ class BaseTemplate:
         raise NotImplementedError
 
     def recommend_hints(self, topk: int = 10) -> list[Hint]:
+        """The `topk` best configurations on its card, best first."""
         return self.get_hardware_aware_configs(self.arch, topk)
 
 
@@ -168,6 +172,7 @@ class DefaultPolicy:
         self.template, self.arch = template, arch or template.arch
 
     def emit_config(self, topk: int = 10) -> list[Hint]:
+        """The `topk` best configurations, best first."""
         return self.template.get_hardware_aware_configs(self.arch, topk)
 
 

@@ -91,6 +91,7 @@ class JITFunction(FunctionNames):
 
     @functools.cached_property
     def style(self) -> str:
+        """ "lazy" for a factory that gives kernels, "eager" for a function whose text is the kernel."""
         return style_of(self.fn)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -115,6 +116,7 @@ class JITFunction(FunctionNames):
         return PrimFunc(eager.elaborate_all(self.fn, values, outer=self.outer), self.fn)
 
     def get_kernel_source(self, *args: Any, **named: Any) -> str:
+        """The generated text of the kernel that a call with these arguments would run."""
         return self.compile(*args, **named).source
 
     def parse_cache_key(self, *args: Any, **named: Any) -> Any:

@@ -54,6 +54,7 @@ class Elaborator:
 
     @property
     def mode(self) -> str:
+        """ "lazy" or "eager"."""
         return self.function.style
 
     def __call__(self, *args: Any, **named: Any) -> PrimFunc:
@@ -80,6 +81,7 @@ class FunctionNames:
 
     @property
     def func(self) -> Elaborator:
+        """The function as one that gives a T.prim_func for a call's arguments."""
         return Elaborator(self)  # type: ignore[arg-type]
 
     @property
@@ -89,6 +91,7 @@ class FunctionNames:
 
     @property
     def signature(self) -> inspect.Signature:
+        """The signature of the decorated function."""
         return self._signature
 
     @property
@@ -106,9 +109,11 @@ class FunctionNames:
             )
 
     def is_lazy_mode(self) -> bool:
+        """Whether it is a factory that gives kernels."""
         return self.style == "lazy"
 
     def initialize_jit_mode(self, *_: Any, **__: Any) -> str:
+        """The mode, which the text decides whatever the arguments."""
         return self.style
 
     @property

@@ -203,18 +203,21 @@ class JITKernel(TileLangNames):
 
     @functools.cached_property
     def plan(self) -> Plan:
+        """What the planner decided: implementations, roles, channels, assumptions and notes."""
         kernel = self.kernel
         roles = tuple(s for s in kernel.body if isinstance(s, Role))
         return Plan(kernel.decisions, roles, kernel.channels, tuple(a.text for a in kernel.assumed), kernel.notes)
 
     @functools.cached_property
     def trace(self) -> Trace:
+        """The kernel before and after each pass, with times."""
         return Trace(self.tile, self.variant.steps if self.variant is not None else ())
 
     # TileLang's names.
 
     @property
     def params(self) -> tuple[Buffer | Var, ...]:
+        """Tensors (`Buffer`) and scalars (`Var`) in the order of a call."""
         return self.tile.params
 
     def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:

@@ -218,6 +218,7 @@ class Profiler:
 
     @property
     def func(self) -> JITKernel:
+        """The kernel that is profiled."""
         return self.kernel
 
     def __call__(self, *args: Any, **named: Any) -> Any:

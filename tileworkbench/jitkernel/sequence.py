@@ -37,10 +37,12 @@ class LaunchSequence(JITKernel):
 
     @property
     def parts(self) -> tuple[JITKernel, ...]:
+        """The kernels in the order of their launches."""
         return self._parts
 
     @property
     def tiles(self) -> tuple[Kernel, ...]:
+        """The tile-level kernels in the same order."""
         return self._tiles
 
     def _in_order(self, *args: Any, **named: Any) -> Any:
@@ -53,30 +55,37 @@ class LaunchSequence(JITKernel):
 
     @property
     def source(self) -> str:
+        """The generated texts one after the other."""
         return "\n".join(part.source for part in self._parts)
 
     @property
     def ptx(self) -> str:
+        """The PTX of all parts."""
         return "\n".join(part.ptx for part in self._parts)
 
     @functools.cached_property
     def sass_lines(self) -> tuple[SassLine, ...]:
+        """The disassembly of all parts."""
         return tuple(line for part in self._parts for line in part.sass_lines)
 
     @property
     def registers(self) -> int | None:
+        """Of a thread of the part that needs most; None where it is not known."""
         return max((part.registers or 0 for part in self._parts), default=None) or None
 
     @property
     def spills(self) -> int | None:
+        """Bytes spilled by all parts."""
         return sum(part.spills or 0 for part in self._parts)
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """The device compiler's warnings of all parts."""
         return tuple(warning for part in self._parts for warning in part.warnings)
 
     @property
     def shared_bytes(self) -> int:
+        """Shared memory of a block of the part that needs most."""
         return max(part.shared_bytes for part in self._parts)
 
     def roofline(self, **sizes: int) -> Roofline:
@@ -88,6 +97,7 @@ class LaunchSequence(JITKernel):
 
     @functools.cached_property
     def plan(self) -> Plan:
+        """The plans of all parts as one."""
         plans = [part.plan for part in self._parts]
         return Plan(
             tuple(d for plan in plans for d in plan.decisions),

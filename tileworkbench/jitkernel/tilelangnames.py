@@ -49,6 +49,7 @@ class Adapter:
 
     @property
     def prim_func(self) -> Any:
+        """The kernel's function with its outputs marked."""
         found = self.kernel.prim_func
         return with_outputs_shown(found, self.kernel.out_idx) if isinstance(found, PrimFunc) else found
 
@@ -95,10 +96,12 @@ class TileLangNames:
 
     @property
     def kernel_source(self) -> str:
+        """The generated device text."""
         return self.source
 
     @property
     def host_source(self) -> str:
+        """What the host does at a call, as text."""
         return self.get_host_source()
 
     @property
@@ -118,22 +121,27 @@ class TileLangNames:
 
     @property
     def pass_configs(self) -> Mapping[str, Any]:
+        """The settings that the kernel was compiled under, by name."""
         return dict(self.tile.attrs.get("pass_configs", {}))
 
     @property
     def compile_flags(self) -> list[str]:
+        """Flags that were handed to the device compiler."""
         return list(self.tile.attrs.get("compile_flags", ()))
 
     @property
     def n_regs(self) -> int | None:
+        """Registers of a thread; None where nothing was built."""
         return self.registers
 
     @property
     def n_spills(self) -> int | None:
+        """Bytes spilled to local memory; None where nothing was built."""
         return self.spills
 
     @property
     def n_max_threads(self) -> int:
+        """Threads of a block."""
         return self.tile.threads
 
     @property
@@ -169,15 +177,19 @@ class TileLangNames:
                 Path(path).write_text(text, encoding="utf-8")
 
     def show_ptx(self) -> None:
+        """Prints the PTX."""
         self._say(self.ptx)
 
     def show_sass(self) -> None:
+        """Prints the disassembly."""
         self._say(self.sass)
 
     def export_ptx(self, path: str | Path) -> None:
+        """Writes the PTX to a file."""
         Path(path).write_text(self.ptx, encoding="utf-8")
 
     def export_sass(self, path: str | Path) -> None:
+        """Writes the disassembly to a file."""
         Path(path).write_text(self.sass, encoding="utf-8")
 
     def export_library(self, kernel_file: str | Path) -> NoReturn:
@@ -193,6 +205,7 @@ class TileLangNames:
         return self.get_profiler().run_once(func)
 
     def get_profiler(self, tensor_supply_type: Any = None, **sizes: int) -> Profiler:
+        """A `Profiler` of this kernel; `sizes` gives run-time extents by name."""
         raise NotImplementedError
 
     def _sources(self, which: str) -> str:

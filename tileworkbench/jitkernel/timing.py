@@ -17,6 +17,7 @@ class Timing:
 
     @property
     def total(self) -> float:
+        """Seconds of all stages."""
         return sum(self.stages.values())
 
     @contextmanager

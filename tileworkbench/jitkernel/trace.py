@@ -19,15 +19,18 @@ class TraceStep:
 
     @property
     def before(self) -> str:
+        """The kernel as text before the pass."""
         # The same kernel is rendered once, as the step before it left it.
         return self._previous.after if self._previous is not None else show(self.step.before)
 
     @functools.cached_property
     def after(self) -> str:
+        """The kernel as text after it."""
         return self.before if self.step.after is self.step.before else show(self.step.after)
 
     @property
     def changed(self) -> bool:
+        """Whether the pass changed the text."""
         return self.before != self.after
 
     def __repr__(self) -> str:

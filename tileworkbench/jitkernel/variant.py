@@ -43,10 +43,12 @@ class Variant:
 
     @property
     def kernel(self) -> Kernel:
+        """The thread-level kernel."""
         return self._lowered.kernel
 
     @property
     def steps(self) -> tuple[Step, ...]:
+        """The passes as they ran."""
         return self._lowered.steps
 
 

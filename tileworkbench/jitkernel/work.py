@@ -31,6 +31,7 @@ class Work:
 
     @property
     def total(self) -> float:
+        """Floating-point operations of all dtypes."""
         return sum(self.flops.values())
 
 

@@ -44,18 +44,22 @@ class dtype(str):
 
     @property
     def name(self) -> str:
+        """For example "float16"."""
         return self.__dtype__.name
 
     @property
     def bits(self) -> int:
+        """Bits of an element."""
         return self.__dtype__.bits
 
     @property
     def bytes(self) -> int:
+        """Bytes of an element in memory; packed types take one."""
         return self.__dtype__.bytes
 
     @property
     def lanes(self) -> int:
+        """Elements in a value of the type."""
         return 1
 
     def as_torch(self) -> Any:
@@ -107,6 +111,7 @@ class UnbuiltDtype(str):
 
     @property
     def name(self) -> str:
+        """The name it is written by."""
         return str(self)
 
     def __call__(self, value: Any) -> Expr:
@@ -134,6 +139,7 @@ class VectorDtype(UnbuiltDtype):
 
     @classmethod
     def of(cls, base: str, bits: int, lanes: int) -> VectorDtype:
+        """The type of `lanes` elements of `bits` each."""
         made = cls(f"{base}x{lanes}", bits)
         made.lanes = lanes
         return made

@@ -33,12 +33,15 @@ class KernelLaunchFrame:
 
     @property
     def num_threads(self) -> int:
+        """Threads of a block."""
         return self.get_num_threads()
 
     @property
     def blocks(self) -> list[Any]:
+        """The block indices, x first."""
         return launch.get_block_bindings()
 
     @property
     def threads(self) -> list[Any]:
+        """The thread indices, x first."""
         return launch.get_thread_bindings()

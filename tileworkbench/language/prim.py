@@ -43,6 +43,7 @@ class PrimFunc:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that the function launches, in order; its error where it could not be read."""
         if self.refused is not None:
             raise self.refused
         return self._kernels
@@ -85,6 +86,7 @@ class PrimFunc:
 
     @property
     def params(self) -> tuple[Buffer | Var, ...]:
+        """Tensors (`Buffer`) and scalars (`Var`) in the order of a call."""
         return self.kernels[0].params
 
     @property
@@ -94,6 +96,7 @@ class PrimFunc:
 
     @property
     def orig_func(self) -> Callable[..., Any]:
+        """The decorated Python function."""
         return self.fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -82,6 +82,7 @@ class Atom:
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """(m, n, k) of one instruction."""
         return (self.m, self.n, self.k)
 
     def fragments(self) -> tuple[Fragment, Fragment, Fragment]:

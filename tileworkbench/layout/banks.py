@@ -31,6 +31,7 @@ class BankReport:
 
     @property
     def conflicts(self) -> int:
+        """Wavefronts beyond those that the bytes need anyway."""
         return self.wavefronts - self.ideal
 
 

@@ -89,10 +89,12 @@ class Distribution:
 
     @property
     def rank(self) -> int:
+        """Dimensions of the tile."""
         return len(self.shape)
 
     @property
     def threads(self) -> int:
+        """Threads that hold elements, replicas included."""
         raise NotImplementedError
 
     @property
@@ -174,6 +176,7 @@ class Distribution:
 
     @property
     def guarded(self) -> bool:
+        """Whether some places hold no element."""
         return bool(self.guard_dims)
 
     def guards(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -191,6 +194,7 @@ class Distribution:
         return joined
 
     def describe(self) -> str:
+        """Shape, threads, registers and replicas in a few words."""
         shape = "×".join(map(str, self.shape)) or "scalar"
         copies = f", {self.replication} replicas" if self.replication > 1 else ""
         return f"{shape} over {self.threads} threads × {self.registers} registers{copies}"

@@ -41,10 +41,12 @@ class Mode:
 
 
 def thread_mode(extent: int, stride: int, dim: int | None = None, step: int = 0) -> Mode:
+    """A mode whose index is a part of the thread index."""
     return Mode(extent, "thread", stride, dim, step)
 
 
 def reg_mode(extent: int, stride: int, dim: int, step: int) -> Mode:
+    """A mode whose index is a part of the register index."""
     return Mode(extent, "reg", stride, dim, step)
 
 
@@ -69,6 +71,7 @@ class Fragment(Distribution):
 
     @cached_property
     def thread_modes(self) -> tuple[Mode, ...]:
+        """Thread modes, greatest stride first."""
         return tuple(m for m in self.modes if m.axis == "thread")
 
     @cached_property
@@ -78,14 +81,17 @@ class Fragment(Distribution):
 
     @cached_property
     def threads(self) -> int:
+        """Threads that hold elements, replicas included."""
         return prod(m.extent for m in self.thread_modes)
 
     @cached_property
     def replication(self) -> int:
+        """How many threads hold each element."""
         return prod(m.extent for m in self.thread_modes if m.dim is None)
 
     @cached_property
     def reg_extents(self) -> tuple[int, ...]:
+        """Extents of the register modes, outermost first."""
         return tuple(m.extent for m in self.reg_modes)
 
     def dim_modes(self, dim: int) -> tuple[Mode, ...]:
@@ -99,6 +105,7 @@ class Fragment(Distribution):
 
     @cached_property
     def guard_dims(self) -> tuple[int, ...]:
+        """Dimensions that the modes cover beyond the shape."""
         return tuple(d for d in range(self.rank) if self.covered[d] > self.shape[d])
 
     def check(self) -> None:
@@ -130,17 +137,21 @@ class Fragment(Distribution):
         return split_index(local, [(m.stride, m.extent) for m in self.thread_modes])
 
     def register_digits(self, register: Any) -> tuple[Any, ...]:
+        """The index of each register mode; polymorphic."""
         return split_index(register, [(m.stride, m.extent) for m in self.reg_modes])
 
     def register(self, reg_indices: Sequence[Any]) -> Any:
+        """The register of these mode indices; polymorphic."""
         return weighted_sum([(i, m.stride) for i, m in zip(reg_indices, self.reg_modes, strict=True)])
 
     def coordinate(self, thread: Any, reg_indices: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """The element's place in the tile, from a thread and the register modes' indices; polymorphic."""
         indices = (*self.thread_digits(thread), *reg_indices)
         placed = list(zip(indices, self.modes, strict=True))
         return tuple(weighted_sum([(i, m.step) for i, m in placed if m.dim == dim]) for dim in range(self.rank))
 
     def owner(self, *coords: Any) -> tuple[Any, Any]:
+        """(replica-0 thread, register) of an element; polymorphic."""
         terms: dict[str, list[tuple[Any, int]]] = {"thread": [], "reg": []}
         for dim, coord in enumerate(coords):
             modes = self.dim_modes(dim)
@@ -176,10 +187,12 @@ class Fragment(Distribution):
         return tuple(sum(offsets) for offsets in product(*axes))
 
     def replica_threads(self, *coords: Any) -> list[Any]:
+        """All threads that hold an element, replica 0 first."""
         thread, _ = self.owner(*coords)
         return [thread + offset if offset else thread for offset in self.replica_offsets]
 
     def locate(self, thread: Any, *coords: Any) -> tuple[Any, Any]:
+        """(register, whether `thread` holds the element); polymorphic."""
         owner, register = self.owner(*coords)
         return register, self.home(thread) == owner
 

@@ -55,6 +55,7 @@ class Layout:
 
     @property
     def size(self) -> int:
+        """Number of logical elements."""
         return prod(flatten(self.shape))
 
     @property
@@ -64,6 +65,7 @@ class Layout:
 
     @property
     def rank(self) -> int:
+        """Number of top-level modes."""
         return 1 if isinstance(self.shape, int) else len(self.shape)
 
     def leaves(self) -> list[tuple[int, int]]:

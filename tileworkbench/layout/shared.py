@@ -40,6 +40,7 @@ class SharedLayout:
         raise NotImplementedError
 
     def describe(self) -> str:
+        """The layout in a few words, for messages and plans."""
         raise NotImplementedError
 
     @cached_property

@@ -58,6 +58,7 @@ class TmaBoxes:
 
     @property
     def box(self) -> tuple[int, ...]:
+        """Extents of one box in elements, as the tensor map takes them."""
         return self.boxes[0].box
 
 

@@ -44,6 +44,7 @@ def wgmma_a_fragment(dtype: str) -> Fragment:
 
 
 def wgmma_takes(a_dtype: str, b_dtype: str, c_dtype: str) -> bool:
+    """Whether there is a row for operands and accumulator of these dtypes."""
     return any((a_dtype, b_dtype) in pairs and c_dtype in accumulators for pairs, accumulators in ROWS)
 
 

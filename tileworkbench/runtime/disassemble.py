@@ -37,6 +37,7 @@ class SassLine:
 
     @property
     def opcode(self) -> str:
+        """The instruction's name with its modifiers."""
         words = self.text.split()
         return words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
 

@@ -91,6 +91,7 @@ class Arch:
 
     @property
     def vendor(self) -> str:
+        """ "nvidia", "amd", or "none" for the CPU."""
         return {"cuda": "nvidia", "hip": "amd"}.get(self.dialect, "none")
 
     def has(self, feature: str) -> bool:

@@ -34,6 +34,7 @@ class MatrixAtom:
 
     @property
     def flops(self) -> int:
+        """Floating-point operations of one instruction, 2 m n k."""
         return 2 * self.m * self.n * self.k
 
 

@@ -50,6 +50,7 @@ class Target:
 
     @property
     def name(self) -> str:
+        """The architecture, for example "sm_90a"."""
         return self.arch.name
 
     @property
@@ -63,9 +64,11 @@ class Target:
 
     @property
     def dialect(self) -> str:
+        """What its kernels are written in: "cuda", "hip" or "cpu"."""
         return self.arch.dialect
 
     def has(self, feature: str) -> bool:
+        """Whether the architecture has a feature, for example "wgmma"; InternalError for a name that is none."""
         return self.arch.has(feature)
 
     @staticmethod

@@ -45,10 +45,12 @@ class Tiling:
 
     @property
     def warps(self) -> int:
+        """Warps of a block."""
         return self.warps_m * self.warps_n
 
     @property
     def warp_tile(self) -> tuple[int, int]:
+        """(rows, columns) of the tile that one warp makes."""
         return self.block_m // self.warps_m, self.block_n // self.warps_n
 
 

@@ -29,6 +29,7 @@ class AutoTuner:
 
     @classmethod
     def from_kernel(cls, kernel: Callable[..., Any], configs: Sequence[Mapping[str, Any]]) -> AutoTuner:
+        """A tuner of a function that gives kernels, over a list of configurations or a function that gives one."""
         return cls(kernel, configs)
 
     def set_compile_args(

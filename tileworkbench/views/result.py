@@ -38,10 +38,12 @@ class Result:
 
     @property
     def plan(self) -> Plan:
+        """What the planner decided for the kernel."""
         return self.kernel.plan
 
     @property
     def trace(self) -> Trace:
+        """The kernel before and after each pass."""
         return self.kernel.trace
 
     @functools.cached_property
