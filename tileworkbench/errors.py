@@ -22,6 +22,7 @@ __all__ = [
     "LayoutError",
     "Loc",
     "MissingDependency",
+    "NotSimulated",
     "Note",
     "OptionError",
     "ResourceError",
@@ -195,6 +196,12 @@ class SimulationError(TileError, RuntimeError):
     """The simulator saw an undefined value, an index out of range, a race or a deadlock."""
 
     code = "simulation"
+
+
+class NotSimulated(SimulationError):
+    """The kernel has a part that runs on a card only; that says nothing about whether it is right."""
+
+    code = "unsimulated"
 
 
 class OptionError(TileError, ValueError):

@@ -11,7 +11,7 @@ import pytest
 import tileworkbench as tw
 import tileworkbench.language as T
 from tileworkbench.codegen.emit import emit
-from tileworkbench.errors import BuildError, LanguageError, SimulationError, TargetError
+from tileworkbench.errors import BuildError, LanguageError, NotSimulated, SimulationError, TargetError
 from tileworkbench.runtime import nvrtc
 from tileworkbench.runtime.launch import Launcher
 from tileworkbench.target import Target
@@ -175,6 +175,10 @@ def test_machines_and_other_targets_refuse_it_with_its_line() -> None:
     assert error.value.loc is not None
     with pytest.raises(SimulationError, match="foreign text"):
         tw.simulate(func, *args, level="thread")
+    for target in ("cpu", "sm_90a"):
+        with pytest.raises(NotSimulated) as unknown:  # not "wrong"
+            tw.check(tw.compile(func, target=target, out_idx=[2]), lambda s, a: a * s)
+        assert unknown.value.loc is not None
     with pytest.raises(TargetError, match="gfx942") as refused:
         tw.compile(func, target="gfx942")
     assert refused.value.loc is not None

@@ -28,7 +28,8 @@ _MACROS = {
     "UINT64_MAX": "18446744073709551615ULL", "INT_MAX": "2147483647", "INT_MIN": "(-2147483647 - 1)",
     "UINT_MAX": "4294967295U", "LLONG_MAX": "9223372036854775807LL", "FLT_MAX": "3.402823466e+38F",
     "FLT_MIN": "1.175494351e-38F", "FLT_EPSILON": "1.192092896e-07F", "DBL_MAX": "1.7976931348623157e+308",
-    "INFINITY": "__builtin_huge_valf()", "NAN": "__builtin_nanf(\"\")", "M_PI": "3.14159265358979323846",
+    "INFINITY": "__builtin_bit_cast(float, 0x7f800000)",
+    "NAN": "__builtin_bit_cast(float, 0x7fc00000)", "M_PI": "3.14159265358979323846",
 }  # fmt: skip
 
 # Headers whose part in device code a runtime compiler brings itself, or `type_names` does.

@@ -14,7 +14,16 @@ from ..codegen.source import Source
 from ..errors import BuildError, MissingDependency
 from .diagnose import place
 
-PUBLIC = ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "math_constants.h")
+PUBLIC = (
+    "cuda_fp16.h",
+    "cuda_bf16.h",
+    "cuda_fp8.h",
+    "cuda_fp6.h",
+    "cuda_fp4.h",
+    "math_constants.h",
+    "cooperative_groups.h",
+    "cuda_pipeline.h",
+)
 _DIRECTIVE = re.compile(
     r"(?:^|\*/)[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|include_next|import|embed)\b[^\n]*", re.MULTILINE
 )

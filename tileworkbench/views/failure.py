@@ -17,6 +17,7 @@ WORDS = {
     "assumption": "not as the kernel says",
     "build": "not built",
     "simulation": "wrong at run time",
+    "unsimulated": "runs on a card only",
     "option": "unknown option",
     "missing": "something is missing",
     "internal": "a fault of ours",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError
+from ...errors import InternalError, NotSimulated
 from ...ir.instr import BarArrive, BarExpect, BarInit, BarWait, CallExtern, Fence, ForeignKernel, SetRegs, Sync, Trap
 from . import cluster
 from .barriers import MBarrier, learn
@@ -236,9 +236,14 @@ def trap(p: Program, s: Trap) -> Callable[[Warp], None]:
 def raw_source(p: Program, s: ForeignKernel | CallExtern) -> Callable[[Warp], None]:
     """ForeignKernel and CallExtern: refused."""
 
+    name = s.entry if isinstance(s, ForeignKernel) else s.function
+
     def run(w: Warp) -> None:
-        raise fault(
-            w, "raw", "foreign text has no meaning in the simulator", rule="kernels with raw source run on a GPU only"
+        raise NotSimulated(
+            f"`{name}`: foreign text has no meaning in the simulator",
+            rule="device functions in source text run on a GPU only",
+            fix="run it on a GPU, or write the function as a T.macro",
+            loc=s.loc,
         )
 
     return run

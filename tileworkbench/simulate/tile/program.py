@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError, Loc, SimulationError
+from ...errors import InternalError, Loc, NotSimulated, SimulationError
 from ...ir.expr import Call, Expr, Load, Var
 from ...ir.kernel import Kernel
 from ...ir.node import walk
@@ -153,21 +153,21 @@ class Program:
         if isinstance(s, Op):
             return self._operation_step(s, depth)
         if isinstance(s, SourceKernel):
-            raise SimulationError(
+            raise NotSimulated(
                 f"T.CUDASourceCodeKernel of `{s.entry}`",
                 rule="the CPU target has no meaning for device functions in source text",
                 fix="run it on a GPU, or write the kernel with T.Kernel",
                 loc=s.loc,
             )
         if isinstance(s, ExternCall):
-            raise SimulationError(
+            raise NotSimulated(
                 f"T.call_extern of `{s.function}`",
                 rule="the CPU target has no meaning for device functions in source text",
                 fix="run it on a GPU, or write the function as a T.macro",
                 loc=s.loc,
             )
         if isinstance(s, Alloc) and s.buffer.attr("address") is not None:
-            raise SimulationError(
+            raise NotSimulated(
                 f"`{s.buffer.name}` stands at an address from a table",
                 rule="the CPU target reaches tensors that are passed, not addresses",
                 fix="run it on a GPU, or pass the tensors themselves",
