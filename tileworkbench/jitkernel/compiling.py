@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import LanguageError, TargetError, TileError
 from ..ir.kernel import Kernel
 from ..ir.node import walk
+from ..language.faults import LateExtent, Misnested
 from ..language.finish import single
 from ..language.macro import Macro
 from ..language.prim import PrimFunc, read_all, read_host
@@ -19,6 +20,7 @@ from ..target import Target
 from .fanout import fan_out
 from .hostloops import spread
 from .kernel import JITKernel
+from .late import LateKernel
 from .outputs import with_outputs, workspaces
 from .sequence import LaunchSequence
 from .settings import check_backend, with_settings
@@ -43,6 +45,11 @@ def compile(
     # Kept on the text itself, so that both go together.
     made: dict[str, JITKernel] = vars(func).setdefault("_compiled", {}) if isinstance(func, PrimFunc) else {}
     if key in made:
+        return made[key]
+    if isinstance(func, PrimFunc) and isinstance(func.refused, LateExtent):
+        settings = {"target": target, "pass_configs": pass_configs, "compile_flags": compile_flags}
+        goal = Target.of(options.target if target is None else target)
+        made[key] = LateKernel(func, func.refused, out_idx, goal, lambda f: compile(f, out_idx, **settings))
         return made[key]
     timing = Timing({"read": getattr(func, "seconds", 0.0)} if isinstance(func, PrimFunc) else {})
     with timing.stage("read"):
@@ -102,7 +109,7 @@ def one_thread(tile: Kernel) -> Kernel:
 def as_kernels(func: Any, target: Any = None) -> tuple[Kernel, ...]:
     """The tile-level kernels behind anything that can be compiled, in launch order. A host takes a function without
     launches too: all of it runs once."""
-    if isinstance(func, PrimFunc) and func.refused is not None and host_kind(target):
+    if isinstance(func, PrimFunc) and isinstance(func.refused, Misnested) and host_kind(target):
         return (read_host(func),)
     if isinstance(func, Kernel | PrimFunc | Macro) or (callable(func) and hasattr(func, "__code__")):
         return read_all(func)

@@ -6,11 +6,12 @@ from contextlib import nullcontext
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast, const
+from ..ir.expr import Buffer, Expr, Load, Var, as_expr, cast, const
+from ..ir.node import walk
 from ..ir.stmt import ZERO, Alloc, Store
-from .builder import require
+from .builder import Builder, require
 from .dtypes import VectorDtype, as_dtype, vector_type
-from .faults import fault, shown
+from .faults import LateExtent, fault, shown
 from .lanes import VectorVariable
 from .tensor import as_shape, scope_space
 
@@ -18,19 +19,28 @@ from .tensor import as_shape, scope_space
 def _alloc(what: str, shape: Any, dtype: Any, space: str, attrs: tuple[tuple[str, Any], ...] = ()) -> Buffer:
     builder = require(f"T.{what}")
     extents = as_shape(shape, f"T.{what}")
-    symbol = next((e for e in extents if isinstance(e, Expr)), None)
-    if symbol is not None:
-        raise ShapeError(
-            f"T.{what}: an extent is known only at run time",
-            rule="tiles have constant shapes",
-            fix="use a constant tile size and loop, or T.const / a Python value for the dimension",
-        )
+    unknown = {v for e in extents if isinstance(e, Expr) for v in walk(e) if isinstance(v, Var)}
+    if any(isinstance(e, Expr) for e in extents):
+        raise constant_shapes(builder, f"T.{what}", unknown)
     if space in ("shared", "fragment", "barrier") and builder.within("parallel") is not None:
         raise fault(f"T.{what} inside T.Parallel", "tiles belong to the whole block", "allocate it before the loop")
     made = Buffer(builder.take_hint(space), extents, as_dtype(dtype), space, None, attrs, loc=builder.here)
     builder.emit(Alloc(made, loc=builder.here))
     builder.define(made)
     return made
+
+
+def constant_shapes(builder: Builder, what: str, unknown: set[Var]) -> ShapeError:
+    """The error for extents of these variables: a LateExtent where every call's tensors tell all of them."""
+    params = [p for p in builder.params if isinstance(p, Buffer)]
+    told = {e for p in params for e in p.shape if isinstance(e, Var)} - {
+        p for p in builder.params if isinstance(p, Var)
+    }
+    found, rule = f"{what}: an extent is known only at run time", "tiles have constant shapes"
+    fix = "use a constant tile size and loop, or T.const / a Python value for the dimension"
+    if builder.style == "lazy" and unknown and unknown <= told:
+        return LateExtent(found, rule=rule, fix=fix).of(unknown, builder.params)
+    return ShapeError(found, rule=rule, fix=fix)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> Buffer:

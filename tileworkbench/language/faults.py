@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import CodeType, TracebackType
 from typing import Any
 
-from ..errors import LanguageError, Loc, TileError
+from ..errors import LanguageError, Loc, ShapeError, TileError
 from ..ir.expr import Buffer, Expr
 from ..ir.node import Node
 from ..ir.stmt import Region
@@ -23,6 +23,19 @@ MOST_SHOWN = 80  # characters of a value in a message
 class Misnested(LanguageError):
     """Loops, tile operations and launches that do not go into one another. A T.prim_func tells it when it is compiled:
     a program may make such a kernel and never use it."""
+
+
+class LateExtent(ShapeError):
+    """A tile's extent is a size of the call's tensors. A T.prim_func tells it when it is read as a kernel; compiled, it
+    is read again for the sizes of each call."""
+
+    symbols: frozenset[Any] = frozenset()
+    params: tuple[Any, ...] = ()
+
+    def of(self, symbols: Iterable[Any], params: Iterable[Any]) -> LateExtent:
+        """This error with the symbols that it waits for and the function's parameters."""
+        self.symbols, self.params = frozenset(symbols), tuple(params)
+        return self
 
 
 def fault(found: str, rule: str = "", fix: str = "", loc: Loc | None = None) -> LanguageError:

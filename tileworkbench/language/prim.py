@@ -6,15 +6,17 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 from ..collector import held_back
 from ..ir.expr import Buffer, Var
 from ..ir.kernel import Kernel
 from ..ir.text import show
 from .builder import Builder, reading
-from .faults import Misnested, fault, settle, shown
+from .faults import LateExtent, Misnested, fault, settle, shown
 from .finish import finish, single
+from .late import at_sizes
 from .launch import Launch
 from .macro import Macro
 from .parameters import Table, annotations_of
@@ -31,7 +33,7 @@ class PrimFunc:
         kernels: tuple[Kernel, ...],
         fn: Callable[..., Any],
         seconds: float = 0.0,
-        refused: Misnested | None = None,
+        refused: Misnested | LateExtent | None = None,
         outer: Mapping[str, Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, fn)
@@ -118,15 +120,15 @@ def with_outputs_shown(func: PrimFunc, outputs: Sequence[int] | None) -> PrimFun
 
 
 def prim_func(func: Callable[..., Any] | None = None, **_: Any) -> Any:
-    """Reads a function into a kernel at once, with all its mistakes but `Misnested`; usable with and without
-    parentheses."""
+    """Reads a function into a kernel at once, with all its mistakes but `Misnested` and `LateExtent`; usable with and
+    without parentheses."""
     if func is None:
         return prim_func
     start = time.perf_counter()
     outer = defining_scope(1)
     try:
         return PrimFunc(read_all(func, outer), func, time.perf_counter() - start)
-    except Misnested as error:
+    except (Misnested, LateExtent) as error:
         return PrimFunc((), func, time.perf_counter() - start, error, outer)
 
 
@@ -153,9 +155,15 @@ def read_all(fn: Any, outer: Mapping[str, Any] | None = None) -> tuple[Kernel, .
 def read_host(fn: PrimFunc) -> Kernel:
     """The kernel of one block and one thread that runs a function without launches, such as TVM compiles for a host;
     the kernel itself of a function that has one."""
-    if fn.refused is None:
+    if not isinstance(fn.refused, Misnested):
         return fn.kernel
     return single(finish(run(fn.fn, fn.outer or {}, "lazy", launch=Launch((1,), (1,)))))
+
+
+def read_sized(fn: PrimFunc, sizes: Mapping[Var, int]) -> PrimFunc:
+    """A function with a `LateExtent`, read for sizes of its symbols."""
+    made, outer = at_sizes(cast(FunctionType, fn.fn), fn.outer or {}, sizes)
+    return PrimFunc(read_all(made, outer), made)
 
 
 def run(
