@@ -69,6 +69,7 @@ def requires_cuda_or_cdna(fn: Any) -> Any:
 
 
 def check_is_gfx950() -> bool:
+    """Whether the card here is a gfx950."""
     return any(found.arch == "gfx950" for found in detect())
 
 

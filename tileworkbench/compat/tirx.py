@@ -11,7 +11,7 @@ from ..errors import TileError
 from ..ir import expr
 from ..ir.dtype import dtype as to_dtype
 from ..language.dtypes import NAMES, UNBUILT, UnbuiltDtype, vector_dtype
-from ..language.loops import Loop
+from ..language.loopbodies import Loop
 from ..target import Target
 from .foreign import Foreign, ForeignName
 

@@ -48,11 +48,13 @@ class DType:
         return _NUMPY[self.name]
 
     def min_value(self) -> int | float:
+        """The least finite value."""
         if self.kind == "bool":
             return 0
         return int(ml_dtypes.iinfo(self.numpy).min) if self.is_int else float(ml_dtypes.finfo(self.numpy).min)
 
     def max_value(self) -> int | float:
+        """The greatest finite value."""
         if self.kind == "bool":
             return 1
         return int(ml_dtypes.iinfo(self.numpy).max) if self.is_int else float(ml_dtypes.finfo(self.numpy).max)

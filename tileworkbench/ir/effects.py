@@ -59,8 +59,10 @@ def touches(s: Stmt | tuple[Stmt, ...], buffer: Buffer) -> bool:
 
 
 def writes(s: Stmt | tuple[Stmt, ...]) -> set[Buffer]:
+    """Buffers that the statement writes, wholly or in part."""
     return {a.buffer for a in accesses(s) if a.writes}
 
 
 def reads(s: Stmt | tuple[Stmt, ...]) -> set[Buffer]:
+    """Buffers that the statement reads, wholly or in part."""
     return {a.buffer for a in accesses(s) if a.reads}

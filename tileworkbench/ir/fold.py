@@ -235,6 +235,7 @@ def truth(a: Value) -> Expr:
 
 
 def logical_not(a: Value) -> Expr:
+    """Whether `a` is zero."""
     x = truth(a)
     return const(not x.value, BOOL) if isinstance(x, Const) else Unary("lnot", x, dtype=BOOL, loc=x.loc)
 
@@ -257,10 +258,12 @@ def select(cond: Value, a: Value, b: Value) -> Expr:
 
 
 def minimum(a: Value, b: Value) -> Expr:
+    """The lesser of two values, in their common type."""
     return binary("min", a, b)
 
 
 def maximum(a: Value, b: Value) -> Expr:
+    """The greater of two values, in their common type."""
     return binary("max", a, b)
 
 

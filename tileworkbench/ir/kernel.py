@@ -90,10 +90,12 @@ class Kernel:
 
     @property
     def tensors(self) -> tuple[Buffer, ...]:
+        """The parameters that are tensors, in their order."""
         return tuple(p for p in self.params if isinstance(p, Buffer))
 
     @property
     def scalars(self) -> tuple[Var, ...]:
+        """The parameters that are numbers, in their order."""
         return tuple(p for p in self.params if isinstance(p, Var))
 
     @property

@@ -32,10 +32,12 @@ class Access:
 
     @property
     def reads(self) -> bool:
+        """Whether old contents matter."""
         return self.mode != "w"
 
     @property
     def writes(self) -> bool:
+        """Whether contents change."""
         return self.mode != "r"
 
 

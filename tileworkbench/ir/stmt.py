@@ -29,27 +29,32 @@ class For(Stmt):
     attrs: tuple[tuple[str, Any], ...] = field(default=())
 
     def attr(self, key: str, default: Any = None) -> Any:
+        """The user's hint of this name."""
         return dict(self.attrs).get(key, default)
 
 
 @node
 class While(Stmt):
+    """The body as long as `cond` holds, which is asked before each trip."""
+
     cond: Expr
     body: tuple[Stmt, ...]
 
 
 @node
 class Break(Stmt):
-    pass
+    """Leaves the innermost loop."""
 
 
 @node
 class Continue(Stmt):
-    pass
+    """Goes on with the next trip of the innermost loop."""
 
 
 @node
 class If(Stmt):
+    """`then` where `cond` holds, else `orelse`."""
+
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
@@ -88,6 +93,8 @@ class Eval(Stmt):
 
 @node
 class Assert(Stmt):
+    """Ends the kernel with `message` where `cond` does not hold."""
+
     cond: Expr
     message: str = ""
 

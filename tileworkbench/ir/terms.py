@@ -100,6 +100,8 @@ class Cast(Expr):
 
 @node
 class Bitcast(Expr):
+    """The bits of `a` read as another type of the same width."""
+
     a: Expr
     dtype: DType = INT32
 
@@ -129,10 +131,12 @@ class Buffer(Node):
     attrs: tuple[tuple[str, Any], ...] = field(default=())
 
     def attr(self, key: str, default: Any = None) -> Any:
+        """The attribute of this name."""
         return dict(self.attrs).get(key, default)
 
     @property
     def rank(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property

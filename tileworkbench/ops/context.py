@@ -75,10 +75,12 @@ class Context:
 
     @property
     def threads(self) -> int:
+        """Threads that come to the operation."""
         return self.present or self.warps * self.target.arch.warp_size
 
     @property
     def thread(self) -> Expr:
+        """The index of the thread among those of its role."""
         return Special("role_thread")
 
     @contextmanager
@@ -100,6 +102,7 @@ class Context:
         return base if n == 0 else f"{base}_{n}"
 
     def var(self, base: str, dtype: DType = INT32) -> Var:
+        """A new scalar with a name of its own."""
         return Var(self.name(base), dtype)
 
     def registers(self, base: str, count: int, dtype: DType) -> Buffer:
@@ -142,6 +145,7 @@ class Context:
         return made
 
     def shared(self, buffer: Buffer) -> Buffer:
+        """The flat storage of a shared tile."""
         made = self.storage.get(buffer)
         if made is None:
             raise InternalError(f"shared buffer {buffer.name} has no storage")

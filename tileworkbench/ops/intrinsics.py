@@ -48,6 +48,7 @@ def is_intrinsic(e: Call) -> bool:
 
 
 def is_effect(e: Expr) -> TypeGuard[Call]:
+    """Whether the expression is a call that does something, not only gives a value."""
     return isinstance(e, Call) and e.fn in _EFFECTS
 
 

@@ -36,6 +36,7 @@ class Nest:
 
     @staticmethod
     def of(loop_vars: Sequence[Var], extents: Sequence[Any], body: tuple[Stmt, ...]) -> Nest:
+        """The nest of a parallel loop."""
         sizes = tuple(_static(e) for e in extents)
         found = list(_uses(body, (), ()))
         return Nest(

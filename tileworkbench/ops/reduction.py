@@ -69,6 +69,7 @@ class Reduction:
     loc: Loc | None = None
 
     def emit(self) -> tuple[Stmt, ...]:
+        """All statements of the reduction, meetings of the warps that share rows included."""
         dtype = accumulator_dtype(self.src.dtype, self.dst.dtype)
         acc = self.ctx.registers("acc", self.result.registers, dtype)
         return (

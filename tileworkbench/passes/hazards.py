@@ -55,11 +55,13 @@ class Pending:
     inside: dict[Role, Pending] = field(default_factory=dict)
 
     def copy(self) -> Pending:
+        """The same state, to go on from apart."""
         reads, writes = ({b: set(by) for b, by in accessed.items()} for accessed in (self.reads, self.writes))
         inside = {role: p.copy() for role, p in self.inside.items()}
         return Pending(reads, writes, set(self.unfenced), set(self.landed), inside)
 
     def merge(self, other: Pending) -> Pending:
+        """What holds after either of two ways."""
         out = self.copy()
         for mine, theirs in ((out.reads, other.reads), (out.writes, other.writes)):
             for buffer, by in theirs.items():
@@ -76,6 +78,7 @@ class Pending:
         self.unfenced, self.landed = other.unfenced, other.landed
 
     def clear(self) -> None:
+        """Everyone has met: nothing is pending."""
         self.reads.clear()
         self.writes.clear()
         self.inside.clear()
@@ -87,6 +90,7 @@ class Pending:
             self.writes.pop(buffer, None)
 
     def note(self, buffer: Buffer, writes: bool, by: Role | None) -> None:
+        """An access of some warps (None: of all)."""
         (self.writes if writes else self.reads).setdefault(buffer, set()).add(by)
 
 

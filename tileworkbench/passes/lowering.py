@@ -55,6 +55,7 @@ class Lowering:
         self.rings = Rings(ctx, barriers, *_proxies(role))
 
     def role(self) -> Role:
+        """The role with thread-level statements, its cursors and registers set first."""
         loads_only = self._role.name == "load"
         self.ctx.single = loads_only
         inside = self.body(self._role.body)
@@ -68,6 +69,7 @@ class Lowering:
         return replace(self._role, body=inside)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The statements one by one; what they learn of scalars and versions ends with the body."""
         version, facts = dict(self.ctx.version), self.ctx.facts
         out: list[Stmt] = []
         for s in body:
@@ -83,6 +85,7 @@ class Lowering:
         return made
 
     def statement(self, s: Stmt) -> tuple[Stmt, ...]:
+        """What one planned statement becomes."""
         if isinstance(s, Issue):
             return self._issue(s)
         if isinstance(s, Complete):
@@ -221,6 +224,7 @@ class Lowering:
 
     @property
     def uniform(self) -> Uniformity:
+        """Which values are the same for whom."""
         if self.ctx.uniform is None:
             raise InternalError("lowering needs to know what is uniform")
         return self.ctx.uniform

@@ -26,17 +26,21 @@ class Cursor:
 
     @property
     def index(self) -> Expr:
+        """The version that it points at."""
         return Load(self.registers, (ZERO,)) if self.depth > 1 else ZERO
 
     @property
     def round(self) -> Expr:
+        """How often the ring has gone round."""
         return Load(self.registers, (ONE,))
 
     def start(self) -> tuple[Stmt, ...]:
+        """The cursor at the first version."""
         used = [0] * (self.depth > 1) + [1] * self.rounds
         return tuple(Store(self.registers, (const(i),), ZERO) for i in used)
 
     def step(self) -> tuple[Stmt, ...]:
+        """The cursor moved to the next version."""
         if self.depth == 1:
             return (Store(self.registers, (ONE,), self.round + 1),) if self.rounds else ()
         wraps = compare("eq", self.index, self.depth - 1)
@@ -58,6 +62,7 @@ class Rings:
         self.held: dict[Channel, Expr] = {}
 
     def cursor(self, channel: Channel, side: str) -> Cursor:
+        """The cursor of one side ("put" or "get") of a channel."""
         key = (channel, side)
         if key not in self.cursors:
             registers = self.ctx.registers(f"{channel.name}_{side}", 2, INT32)
@@ -71,6 +76,7 @@ class Rings:
         return tuple(s for c in self.cursors.values() for s in c.start())
 
     def barrier(self, channel: Channel, kind: str) -> Buffer:
+        """The "full" or "empty" barriers of a channel."""
         return self.barriers[(channel.name, kind)]
 
     def _take(self, channel: Channel, side: str) -> tuple[Expr, tuple[Stmt, ...]]:
@@ -88,6 +94,7 @@ class Rings:
         return version, bind
 
     def acquire(self, s: Acquire, own: bool) -> tuple[Stmt, ...]:
+        """Waits until the next version is empty, and announces the bytes that will come."""
         channel = s.channel
         cursor = self.cursor(channel, "put")
         version, bind = self._take(channel, "put")
@@ -103,10 +110,12 @@ class Rings:
         return (*out, *cursor.step())
 
     def commit(self, s: Commit) -> tuple[Stmt, ...]:
+        """Ends the copies of a version."""
         self.ctx.bar = None
         return (CommitGroup("copy", loc=s.loc),) if s.channel.completion == "group" else ()
 
     def wait(self, s: Wait, own: bool) -> tuple[Stmt, ...]:
+        """Waits until the next version is full; where threads brought it themselves, they meet."""
         channel = s.channel
         cursor = self.cursor(channel, "get")
         version, bind = self._take(channel, "get")
@@ -125,6 +134,7 @@ class Rings:
         return (*bind, *arrived, *cursor.step())
 
     def release(self, s: Release, own: bool) -> tuple[Stmt, ...]:
+        """Says that this role is done with the version it holds."""
         if own:
             return ()
         empty = Bar(self.barrier(s.channel, "empty"), self.held[s.channel])

@@ -173,10 +173,12 @@ class Ring:
 
     @property
     def ahead(self) -> int:
+        """Trips that the copies run ahead."""
         return self.channel.depth - 1
 
     @property
     def staged(self) -> bool:
+        """Whether the copies go through registers."""
         return self.channel.completion == "none"
 
     def begin(self, trip: Expr) -> list[Stmt]:
@@ -186,6 +188,7 @@ class Ring:
         return [replace(c, op=_at_trip(c.op, var, trip, lets), impl=_in_ring(c.impl)) for c in self.copies]
 
     def guard(self, trip: Expr, *body: Stmt) -> Stmt:
+        """The statements where the loop has such a trip."""
         return If(compare("lt", trip, self.loop.stop), tuple(body), loc=self.loop.loc)
 
     def fetch(self, trip: Expr) -> tuple[Stmt, ...]:
@@ -200,6 +203,7 @@ class Ring:
         return (Acquire(self.channel, loc=loc), *done, Commit(self.channel, loc=loc))
 
     def prologue(self) -> Stmt:
+        """The copies of the first trips, before the loop."""
         first = Var(f"{self.loop.var.name}_ahead", self.loop.var.dtype)
         start = self.loop.start + first * self.loop.step
         issues = self.begin(start)

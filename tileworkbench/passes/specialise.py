@@ -71,6 +71,7 @@ def stages(loop: For, limit: int) -> int:
 
 
 def best(choices: dict[Op, Choice], op: Op) -> Impl:
+    """The implementation that is preferred for the operation."""
     return choices[op].impls[0]
 
 

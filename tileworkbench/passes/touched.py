@@ -16,6 +16,7 @@ def own_ring(channel: Channel, role: Role) -> bool:
 
 
 def conditions(s: For | While | If) -> tuple[Expr, ...]:
+    """What a loop's trips or a branch's side depend on."""
     return (s.start, s.stop, s.step) if isinstance(s, For) else (s.cond,)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def nest(op: Copy) -> Nest:
+    """The copy as a nest of element loops."""
     p = as_parallel(op)
     return Nest.of(p.vars, p.extents, p.body)
 
@@ -30,10 +31,12 @@ def vector_impl(*, staged: bool = False) -> Impl:
 
 
 def infer_layouts(op: Copy, known: Mapping[Buffer, Any], threads: int, free: bool) -> dict[Buffer, Any]:
+    """Fragment layouts that follow from the known ones."""
     return infer(nest(op), known, threads, free=free, vector=op.hint("coalesced_width"), hint=op.hint("loop_layout"))
 
 
 def misfits(op: Copy, known: Mapping[Buffer, Any], threads: int) -> tuple[tuple[Buffer, Any], ...]:
+    """Fragments that are not where the copy needs them, with the layout that it needs."""
     return misfits_of(nest(op), known, threads, vector=op.hint("coalesced_width"), hint=op.hint("loop_layout"))
 
 

@@ -52,6 +52,7 @@ def cleared(op: Any, c: Buffer, ctx: Context) -> tuple[Stmt, ...]:
 
 
 def unroll(var: Any, count: int, body: tuple[Stmt, ...]) -> For:
+    """The body `count` times, written out."""
     return For(var, ZERO, const(count), ONE, body, "unroll")
 
 

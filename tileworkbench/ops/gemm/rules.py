@@ -72,6 +72,7 @@ def goes_together(a: DType, b: DType, c: DType) -> bool:
 
 
 def is_fp8(dtype: DType) -> bool:
+    """Whether it is an eight-bit floating-point type."""
     return dtype.is_float and dtype.bits == 8
 
 

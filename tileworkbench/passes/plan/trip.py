@@ -40,10 +40,12 @@ class Node:
 
     @property
     def issues(self) -> bool:
+        """It starts an asynchronous product."""
         return isinstance(self.stmt, Issue) and self.tensor > 0
 
     @property
     def completes(self) -> bool:
+        """It waits for one."""
         return isinstance(self.stmt, Complete) and is_async(self.stmt.impl)
 
 

@@ -44,6 +44,7 @@ class Event:
 
     @property
     def loc(self) -> Any:
+        """The statement's place in the user's text."""
         return self.stmt.loc
 
     @property
@@ -127,9 +128,11 @@ class Block:
 
     # --- services for rows -------------------------------------------------------------------------------------------
     def tensor(self, buffer: Buffer) -> Space:
+        """The storage of a tensor, or of the one that a view is of."""
         return self.launch.tensors[root(buffer)]
 
     def spaces(self) -> Iterator[Space]:
+        """All memories that the block can touch."""
         yield self.shared
         yield from self.launch.tensors.values()
 
@@ -138,9 +141,11 @@ class Block:
         self.launch.report(error)
 
     def tick(self, w: Warp) -> None:
+        """One more step of the run."""
         self.launch.tick(w)
 
     def event(self, w: Warp, kind: str, stmt: Any, text: str = "", lane: int | None = None) -> None:
+        """Notes what a warp has done."""
         self.launch.events.append(Event(self.launch.steps, kind, self.number, w.index, stmt, text, lane))
 
     def submit(self, work: Work) -> Work:
@@ -152,6 +157,7 @@ class Block:
         return work
 
     def land(self, work: Work) -> None:
+        """Does asynchronous work, unless it is done."""
         if not work.landed:
             work.landed = True
             self.flying.remove(work)
@@ -159,6 +165,7 @@ class Block:
             self.event(work.warp, "land", work.stmt)
 
     def next_serial(self) -> int:
+        """A number that no other asynchronous work of the block has."""
         self.serial += 1
         return self.serial
 

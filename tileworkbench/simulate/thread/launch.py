@@ -58,6 +58,7 @@ class Launch:
     steps: int = 0
 
     def report(self, error: Fault) -> None:
+        """Raises a fault, or keeps it when faults are collected: each once."""
         if not self.collect:
             raise error
         same = any(
@@ -68,6 +69,7 @@ class Launch:
             self.faults.append(error)
 
     def tick(self, w: Warp) -> None:
+        """One more step; SimulationError beyond the limit."""
         self.steps += 1
         if self.steps > self.limit:
             raise SimulationError(

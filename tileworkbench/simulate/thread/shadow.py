@@ -96,6 +96,7 @@ class Shadow(Races):
         self._mark_block(units, number)
 
     def write(self, w: Warp, threads: Any, units: Any, number: int, atomic: bool = False) -> None:
+        """`threads` (one a unit, or one for all) write `units`."""
         self._check_writes(w, threads, units, "generic", "write", atomic)
         self._check_reads(w, threads, units, atomic)
         self.mark_write(units, threads, self.block.clocks.now[w.index], number, atomic=atomic)
@@ -108,6 +109,7 @@ class Shadow(Races):
     def mark_write(
         self, units: Any, owner: Any, clock: Any, number: int, asynchronous: bool = False, atomic: bool = False
     ) -> None:
+        """Remembers a write that needs no check, by a thread or an engine (`asynchronous`)."""
         self.w_owner[units] = owner
         self.w_clock[units] = clock
         self.w_async[units] = asynchronous
@@ -123,6 +125,7 @@ class Shadow(Races):
             self.r_many[units] = False
 
     def mark_read(self, w: Warp, threads: Any, units: Any, number: int) -> None:
+        """Remembers a read that needs no check; without `threads` the warp as a whole reads."""
         clock = self._readers()[w.index]
         mask, now = self.r_mask[w.index], self.block.clocks.now[w.index]
         if threads is None:
@@ -232,12 +235,14 @@ class Shadow(Races):
 
     # --- asynchronous work between issue and wait --------------------------------------------------------------------
     def begin_write(self, work: Pending, units: Any) -> None:
+        """Asynchronous work will write these units until it is waited for."""
         if self.w_pending is None:
             self.w_pending = np.zeros(self.units, dtype=np.int32)
         self.writing[work.number] = work
         self.w_pending[units] = work.number
 
     def end_write(self, work: Pending, units: Any, finished: bool) -> None:
+        """It has; `finished`: all of it."""
         mine = self.w_pending[units] == work.number
         self.w_pending[units] = np.where(mine, 0, self.w_pending[units])
         if finished:
@@ -254,6 +259,7 @@ class Shadow(Races):
         return latest
 
     def begin_read(self, work: Pending, units: Any) -> None:
+        """Asynchronous work will read these units until it is waited for."""
         if self.r_pending is None:
             self.r_pending = np.zeros(self.units, dtype=np.int32)
             self.r_pending_by = np.zeros(self.units, dtype=np.int32)
@@ -262,6 +268,7 @@ class Shadow(Races):
         self.r_pending_by[units] = work.number
 
     def end_read(self, work: Pending, units: Any) -> None:
+        """It has."""
         self.r_pending[units] -= 1
         self.reading.pop(work.number, None)
         self.read_units.pop(work.number, None)
