@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tileworkbench.language as T
-from tileworkbench.compat.lowering import JITKernel, apply_simplify, simplify_prim_func
+from tileworkbench.compat.device import determine_target
+from tileworkbench.compat.lowering import JITKernel, apply_simplify, lower, simplify_prim_func
+from tileworkbench.compat.tvmtarget import Target
 
 
 def sums(extent):
@@ -57,3 +59,12 @@ def test_names_of_other_backends_mean_the_one_builder():
     first, second = (JITKernel(sums(n), target="cpu", execution_backend="cutedsl") for n in (2, 3))
     assert first.adapter.kernels == {"total": first}
     assert first.adapter.kernels != second.adapter.kernels
+
+
+def test_auto_is_the_target_of_the_block_around():
+    with Target("c"):
+        assert lower(sums(3)).kernel.target.dialect == "cpu"
+        assert determine_target("auto") == "cpu" and determine_target("auto", return_object=True).kind.name == "c"
+        assert lower(sums(3), target="cuda -arch=sm_80").kernel.target.name == "sm_80"
+    with Target("cuda -arch=sm_80"):
+        assert lower(sums(3)).kernel.target.name == "sm_80" and determine_target("auto") == "sm_80"

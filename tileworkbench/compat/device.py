@@ -116,8 +116,11 @@ def have_tma(target: Any) -> bool:
 
 
 def determine_target(target: Any = "auto", return_object: bool = False) -> Any:
-    """The target that a name stands for: an object with TVM's attributes, or its name."""
-    return TvmTarget(target) if return_object else str(Target.of(target))
+    """The target that a name stands for: an object with TVM's attributes, or its name. "auto" is the target of the
+    `with` block around, where there is one."""
+    around = TvmTarget.current() if isinstance(target, str) and target == "auto" else None
+    found = around or TvmTarget(target)
+    return found if return_object else str(found.own)
 
 
 def target_is_cuda(target: Any) -> bool:

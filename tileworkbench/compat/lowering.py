@@ -110,8 +110,9 @@ def lower(
     **_: Any,
 ) -> CompiledArtifact:
     """The device text and parameters of a T.prim_func. The other switches are accepted for TileLang's sake: nothing is
-    built twice, and there is no host text."""
-    kernel = compile(func, target=target, pass_configs=PassContext.current().config)
+    built twice, and there is no host text. "auto" is the target of the `with` block around, where there is one."""
+    asked = None if isinstance(target, str) and target == "auto" else target
+    kernel = compile(func, target=asked, pass_configs=PassContext.current().config)
     return CompiledArtifact(kernel.tile, kernel.kernel, params_of(kernel.tile), kernel.source, kernel)
 
 
