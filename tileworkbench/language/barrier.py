@@ -117,10 +117,11 @@ pdl_sync = _ordering("pdl_sync", "Waits for the launch that this one depends on.
 
 
 def _numbers(what: str, *values: Any) -> tuple[Expr, ...]:
-    for value in values:
-        if isinstance(value, Expr) or not hasattr(value, "__index__"):
+    known = tuple(v.value if isinstance(v, Const) else v for v in values)
+    for value in known:
+        if isinstance(value, Expr | float) or not hasattr(value, "__index__"):
             raise fault(f"{what}({shown(value)})", "its numbers are known while compiling", "use Python ints")
-    return tuple(as_expr(v) for v in values)
+    return tuple(as_expr(v) for v in known)
 
 
 def sync_threads(barrier_id: Any = None, arrive_count: Any = None) -> None:
