@@ -114,8 +114,26 @@ def test_python_numbers_take_a_type_that_holds_them():
     small, unsigned = Var("s", DTYPES["int8"]), Var("u", DTYPES["uint8"])
     assert as_expr(100, small.dtype).dtype.name == "int8"
     assert (small + 300).dtype.name == "int32" and (small + 300).b.value == 300
-    assert (unsigned & -4).b.value == 252 and (unsigned & -4).dtype.name == "uint8"
+    assert as_expr(-4, unsigned.dtype).value == 252
     assert (Var("i") & 0xFFFFFFFF).dtype.name == "int64"
+
+
+def test_a_number_beside_a_value_has_32_bits_at_least():
+    for name in ("int8", "uint8", "int16", "uint16", "int32"):
+        assert (Var("v", DTYPES[name]) * 2).dtype.name == "int32"
+        assert (Var("v", DTYPES[name]) * 0.5).dtype.name == "float32"
+    for name in ("uint32", "int64", "uint64"):
+        assert (Var("v", DTYPES[name]) - 1).dtype.name == name
+    for name in ("float16", "bfloat16"):
+        assert (Var("v", DTYPES[name]) * 2).dtype.name == name
+        assert (Var("v", DTYPES[name]) * 0.5).dtype.name == "float32"
+    assert (Var("v", DTYPES["float64"]) * 0.1).b.value == 0.1
+
+
+def test_of_integers_as_wide_the_unsigned_one_wins():
+    assert (Var("s", DTYPES["int32"]) + Var("u", DTYPES["uint32"])).dtype.name == "uint32"
+    assert (Var("u", DTYPES["uint8"]) + Var("s", DTYPES["int8"])).dtype.name == "uint8"
+    assert (Var("s", DTYPES["int64"]) + Var("u", DTYPES["uint32"])).dtype.name == "int64"
 
 
 def test_shifts_that_have_no_meaning():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from .constants import as_expr, const, holds
 from .equality import same
 from .fold import (
-    as_expr,
     binary,
     cast,
     ceildiv,
     compare,
-    const,
     logical,
     logical_not,
     maximum,
     minimum,
+    number_type,
     operands,
     promote,
     select,
@@ -43,10 +43,12 @@ __all__ = [
     "ceildiv",
     "compare",
     "const",
+    "holds",
     "logical",
     "logical_not",
     "maximum",
     "minimum",
+    "number_type",
     "operands",
     "promote",
     "same",

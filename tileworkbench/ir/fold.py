@@ -1,4 +1,4 @@
-"""Building expressions: constants, common types, folding. Constants fold at once, neutral elements vanish."""
+"""Building expressions: common types, folding. Constants fold at once, neutral elements vanish."""
 
 from __future__ import annotations
 
@@ -6,88 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..errors import LanguageError, ShapeError
-from .dtype import BOOL, DTYPES, FLOAT32, INT32, DType
+from ..errors import ShapeError
+from .constants import Number, as_expr, const, fp8
+from .dtype import BOOL, FLOAT32, INT32, DType
 from .operators import Operators
 from .terms import Binary, Cast, Compare, Const, Expr, Select, Unary, Value
 
-Number = int | float | bool
 _Fold = Callable[[Any, Any], Number]
 
 
-def const(value: Number, to: DType | None = None) -> Const:
-    """A constant of type `to`, rounded to it; without `to`: bool, int32 (int64 if it needs it) or float32."""
-    if to is None:
-        to = BOOL if isinstance(value, bool) else (_int_type(value) if isinstance(value, int) else FLOAT32)
-    if to.is_fp8:
-        return Const(_fp8(value, to, math.isfinite(value)), dtype=to)
-    if to.is_float:
-        return Const(_rounded(value, to), dtype=to)
-    if to is BOOL:
-        return Const(bool(value), dtype=to)
-    known = _SMALL.get((to.name, value))
-    if known is not None:
-        return known
-    wrapped = int(value) & ((1 << to.bits) - 1)
-    if to.kind == "int" and wrapped >> (to.bits - 1):
-        wrapped -= 1 << to.bits
-    return Const(wrapped, dtype=to)
-
-
-def _rounded(value: Number, to: DType) -> float:
-    """The nearest value of a float type: infinity beyond its range."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return value
-    with np.errstate(over="ignore"):
-        return float(to.numpy.type(value))
-
-
-# Small constants are made once: index arithmetic asks for them all the time.
-_SMALL: dict[tuple[str, Number], Const] = {
-    (to.name, value): Const(value, dtype=to) for to in (INT32, DTYPES["int64"]) for value in range(-64, 257)
-}
-
-
-def _fp8(value: Number, to: DType, saturate: bool) -> float:
-    """The nearest value of `to`, in its range with `saturate`."""
-    clamped = min(max(value, to.min_value()), to.max_value()) if saturate and value == value else value
-    return float(to.numpy.type(clamped))
-
-
-def _int_type(value: int) -> DType:
-    return INT32 if -(2**31) <= value < 2**31 else DTYPES["int64"]
-
-
-def as_expr(value: Value, like: DType | None = None) -> Expr:
-    """`value` as an expression; a Python number takes the type `like` when it can hold it."""
-    if isinstance(value, Expr):
-        return value
-    if like is not None and type(value) is int:
-        known = _SMALL.get((like.name, value))
-        if known is not None:
-            return known
-    if isinstance(value, (bool, int, float)):
-        return const(value, like if like is not None and _holds(like, value) else None)
-    if hasattr(value, "item"):  # a NumPy scalar
-        return as_expr(value.item(), like)
-    raise LanguageError(
-        f"{type(value).__name__} is not a scalar value",
-        rule="an expression takes numbers and tile values",
-        fix="index a tile, or use a number",
-    )
-
-
-def _holds(to: DType, value: int | float) -> bool:
-    """Floats take any number; integers those of their width, unsigned ones the patterns of negative numbers too."""
-    if to.is_float or not to.is_int or isinstance(value, float):
-        return to.is_float
-    return -(1 << to.bits - 1) <= value < (1 << to.bits - (to.kind == "int"))
-
-
 def promote(a: DType, b: DType) -> DType:
-    """The common type of two operands: floats win over integers, then the wider one, then the signed one."""
+    """The common type of two operands: floats win over integers, then the wider one, then the unsigned one."""
     if a is b:
         return a
     if a.is_float != b.is_float:
@@ -96,15 +25,21 @@ def promote(a: DType, b: DType) -> DType:
         return a if a.bits > b.bits else b
     if a.is_float:
         return FLOAT32  # fp16 with bf16
-    return a if a.is_int and (b is BOOL or a.kind == "int") else b
+    return a if a.is_int and (b is BOOL or a.kind == "uint") else b
+
+
+def number_type(value: Value, beside: DType) -> DType | None:
+    """The type that a Python number takes beside a value, if it can hold it: the value's, but a number of the same kind
+    has 32 bits at least. So an int8 times 2 is an int32, a float16 times 0.5 a float32, times 2 a float16."""
+    return beside if beside.bits >= 32 or (beside.is_float and not isinstance(value, float)) else None
 
 
 def operands(a: Value, b: Value) -> tuple[Expr, Expr, DType]:
     """Both operands brought to their common type."""
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype and not a.dtype.is_packed:
         return a, b, a.dtype
-    x = as_expr(a, b.dtype if isinstance(b, Expr) else None)
-    y = as_expr(b, x.dtype)
+    x = as_expr(a, number_type(a, b.dtype) if isinstance(b, Expr) else None)
+    y = as_expr(b, number_type(b, x.dtype))
     to = promote(x.dtype, y.dtype)
     if to.is_packed:  # storage alone: there is no arithmetic in fewer bits than a byte has
         to = FLOAT32 if to.is_float else INT32
@@ -118,7 +53,7 @@ def cast(a: Expr, to: DType, saturate: bool | None = None) -> Expr:
     saturate = to.is_fp8 if saturate is None else saturate
     if isinstance(a, Const) and not (to.is_int and isinstance(a.value, float) and not math.isfinite(a.value)):
         if to.is_fp8:
-            return Const(_fp8(a.value, to, saturate), dtype=to)
+            return Const(fp8(a.value, to, saturate), dtype=to)
         return const(int(a.value) if to.is_int else a.value, to)
     if to.is_int and to.is_packed and a.dtype.is_float:
         a = Cast(a, dtype=INT32, saturate=saturate, loc=a.loc)
@@ -251,7 +186,8 @@ def unary(op: str, a: Value) -> Expr:
 def select(cond: Value, a: Value, b: Value) -> Expr:
     """`a` where `cond`, else `b`, in their common type."""
     c = truth(cond)
-    x, y, to = operands(a, b)
+    x = as_expr(a, b.dtype if isinstance(b, Expr) else None)  # a number is either side's value, in its type
+    x, y, to = operands(x, as_expr(b, x.dtype))
     if isinstance(c, Const):
         return x if c.value else y
     return Select(c, x, y, dtype=to, loc=c.loc)

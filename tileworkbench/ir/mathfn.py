@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..errors import InternalError, LanguageError, Loc, ShapeError
 from .dtype import BOOL, FLOAT32, INT32, DType
-from .expr import Call, Expr, Value, as_expr, cast, promote
+from .expr import Call, Expr, Value, as_expr, cast, number_type, promote
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def math_call(name: str, *args: Value, loc: Loc | None = None) -> Expr:
 def _expressions(args: tuple[Value, ...]) -> list[Expr]:
     """Python numbers take the type of the first expression beside them."""
     like = next((a.dtype for a in args if isinstance(a, Expr)), None)
-    return [as_expr(a, like) for a in args]
+    return [as_expr(a, number_type(a, like) if like is not None else None) for a in args]
 
 
 def _typed(row: MathFn, args: list[Expr], loc: Loc | None) -> tuple[tuple[Expr, ...], DType]:

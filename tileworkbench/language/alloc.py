@@ -12,6 +12,7 @@ from ..ir.stmt import ZERO, Alloc, Store
 from .builder import Builder, require
 from .dtypes import VectorDtype, as_dtype, vector_type
 from .faults import LateExtent, fault, shown
+from .fitted import fitted
 from .lanes import VectorVariable
 from .tensor import as_shape, scope_space
 
@@ -91,7 +92,7 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
     made = _alloc("alloc_var", (1,), dtype, "var")
     if isinstance(value, Buffer) and value.space == "var":
         value = Load(value, (ZERO,))
-    builder.emit(Store(made, (ZERO,), cast(as_expr(value, made.dtype), made.dtype), loc=builder.here))
+    builder.emit(Store(made, (ZERO,), fitted(value, made), loc=builder.here))
     return made
 
 

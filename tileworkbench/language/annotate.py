@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import LayoutError
-from ..ir.expr import Buffer, Const, as_expr, cast, truth
+from ..ir.expr import Buffer, Const, truth
 from ..ir.kernel import Assumed
 from ..ir.node import replace
 from ..ir.text import show_expr
 from ..layout import SharedLayout
 from .builder import RUN_TIME, Builder, require
 from .faults import fault, shown
+from .fitted import fitted
 from .layouts import as_layout
 from .texts import text_place
 
@@ -66,7 +67,7 @@ def check_places(buffer: Buffer, layout: Any) -> None:
 def annotate_safe_value(safe_value_map: Mapping[Any, Any]) -> None:
     """What reads outside a tensor give: {buffer: value}; otherwise 0."""
     builder, given = _buffers("T.annotate_safe_value", safe_value_map)
-    made = {b: cast(as_expr(v, b.dtype), b.dtype) for b, v in given.items()}
+    made = {b: fitted(v, b) for b, v in given.items()}
     varying = next((b for b, v in made.items() if not isinstance(v, Const)), None)
     if varying is not None:
         raise fault(

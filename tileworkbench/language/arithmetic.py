@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import ShapeError, TargetError
 from ..ir.dtype import BOOL, DType
-from ..ir.expr import Expr, binary, const, logical_not, select, unary
+from ..ir.expr import Expr, as_expr, binary, const, logical_not, operands, select, unary
 from ..ir.expr import cast as ir_cast
 from ..ir.expr import ceildiv as ir_ceildiv
 from .dtypes import as_dtype
 from .faults import fault, shown
-from .mathfns import scalar
+from .mathfns import operand, scalar
 
 Number = int | float
 
@@ -25,7 +26,11 @@ def abs(x: Any) -> Any:
 
 def pow(x: Any, y: Any) -> Expr:
     """x to the power y."""
-    return binary("pow", scalar(x, "T.pow"), scalar(y, "T.pow"))
+    return binary("pow", operand(x, "T.pow"), operand(y, "T.pow"))
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    return builtins.abs(a) // builtins.abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _folding(op: str, name: str, text: str, python: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -34,7 +39,7 @@ def _folding(op: str, name: str, text: str, python: Callable[[Any, Any], Any]) -
     def made(a: Any, b: Any) -> Any:
         if isinstance(a, Number) and isinstance(b, Number) and not isinstance(a, Expr) and not isinstance(b, Expr):
             return python(a, b)
-        return binary(op, scalar(a, f"T.{name}"), scalar(b, f"T.{name}"))
+        return binary(op, operand(a, f"T.{name}"), operand(b, f"T.{name}"))
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text
@@ -45,8 +50,8 @@ max = _folding("max", "max", "The larger of a and b.", max)
 min = _folding("min", "min", "The smaller of a and b.", min)
 floordiv = _folding("floordiv", "floordiv", "Quotient rounded towards minus infinity.", lambda a, b: a // b)
 floormod = _folding("floormod", "floormod", "Remainder with the sign of b.", lambda a, b: a % b)
-truncdiv = _folding("truncdiv", "truncdiv", "Quotient rounded towards 0.", lambda a, b: math.trunc(a / b))
-truncmod = _folding("truncmod", "truncmod", "Remainder with the sign of a.", lambda a, b: a - b * math.trunc(a / b))
+truncdiv = _folding("truncdiv", "truncdiv", "Quotient rounded towards 0.", _truncated)
+truncmod = _folding("truncmod", "truncmod", "Remainder with the sign of a.", lambda a, b: a - b * _truncated(a, b))
 shift_left = _folding("shl", "shift_left", "a << b.", lambda a, b: a << b)
 shift_right = _folding("shr", "shift_right", "a >> b.", lambda a, b: a >> b)
 bitwise_and = _folding("and", "bitwise_and", "a & b.", lambda a, b: a & b)
@@ -84,7 +89,8 @@ def if_then_else(cond: Any, t: Any, f: Any) -> Any:
     """`t` where `cond`, else `f`; the side that is not taken is not evaluated."""
     if isinstance(cond, bool | int) and not isinstance(cond, Expr):
         return t if cond else f
-    return select(scalar(cond, "T.if_then_else"), scalar(t, "T.if_then_else"), scalar(f, "T.if_then_else"))
+    x, y, _ = operands(operand(t, "T.if_then_else"), operand(f, "T.if_then_else"))
+    return select(scalar(cond, "T.if_then_else"), x, y)
 
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
@@ -116,7 +122,8 @@ def cast(value: Any, dtype: Any, round: str = "", sat: bool = True, rbits: Any =
     """`value` as `dtype`, to nearest even; `sat` clamps to the range of an fp8 target."""
     of = as_dtype(dtype)
     _check_rounding(of, round, sat, rbits)
-    return ir_cast(scalar(value, "T.cast"), of, sat and of.is_fp8)
+    made = as_expr(value, of) if type(value) is float and not of.is_fp8 else scalar(value, "T.cast")
+    return ir_cast(made, of, sat and of.is_fp8)
 
 
 _ROUNDING = ("", "rn", "rz", "rp", "rm", "rs")

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any
 
 from ..errors import Loc
-from ..ir.expr import Buffer, Call, Const, Expr, Load, Var, as_expr, cast
+from ..ir.expr import Buffer, Call, Const, Expr, Load, Var
 from ..ir.node import walk
 from ..ir.stmt import Eval, Let, Region, Store
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
+from .fitted import fitted
 from .lanes import Lanes, VectorVariable, alike, elements_at, has_ramp
 from .loopbodies import ThreadLoop
 from .operators import PYTHON, Operators
@@ -117,7 +118,7 @@ class Assignments(Operators):
     def typed(self, k: int, name: str, annotation: Any, value: Any) -> Any:
         """`x: T.int32 = e`: a let of that dtype; other annotations say nothing."""
         if isinstance(annotation, DTypeName) and isinstance(value, Expr | int | float):
-            value = cast(as_expr(value), annotation.__dtype__)
+            value = annotation(value)
         return self.bind(k, name, value)
 
     def declare(self, k: int, name: str, annotation: Any, value: Any) -> Any:
@@ -283,11 +284,6 @@ class Assignments(Operators):
             )
         if isinstance(value, Expr) and not isinstance(value, Const | Var | Load):
             builder.emit(Eval(value, loc=self.loc(k)))
-
-
-def fitted(value: Any, buffer: Buffer) -> Expr:
-    """`value` in the dtype of the buffer that it is stored to."""
-    return cast(as_expr(value, buffer.dtype), buffer.dtype)
 
 
 def _itself(value: Any) -> Any:

@@ -10,6 +10,7 @@ from ..ops.atomic import AtomicTile
 from ..ops.atomic_element import AtomicElement
 from .builder import require
 from .faults import fault, shown
+from .fitted import fitted
 from .regions import element, pair, to_region
 from .remarks import remarks
 
@@ -39,11 +40,11 @@ def update(
             raise fault(f"{what}: return_prev on a tile", "only an element gives its old value", "loop over elements")
         _tile(what, kind, dst, value, order, use_tma)
         return None
-    fitted = cast(as_expr(value, dst.buffer.dtype), dst.buffer.dtype)
+    operand = fitted(value, dst.buffer)
     old = None
     if return_prev:
         old = _previous(dst.buffer)
-    builder.emit(AtomicElement(kind, dst.buffer, dst.indices, fitted, order, old, loc=builder.here))
+    builder.emit(AtomicElement(kind, dst.buffer, dst.indices, operand, order, old, loc=builder.here))
     return Load(old, (ZERO,), loc=builder.here) if old is not None else None
 
 
@@ -54,7 +55,7 @@ def _tile(what: str, kind: str, dst: Any, value: Any, order: str, use_tma: bool)
         builder.emit(AtomicTile(kind, region, source, order, bool(use_tma), loc=builder.here))
         return
     region = to_region(dst, f"{what}: the destination")
-    scalar = cast(as_expr(value, region.buffer.dtype), region.buffer.dtype)
+    scalar = fitted(value, region.buffer)
     builder.emit(AtomicTile(kind, region, scalar, order, bool(use_tma), loc=builder.here))
 
 
@@ -115,7 +116,7 @@ def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
     place = _place("atomic_store", dst, memory_order, STORE_ORDERS)
     if isinstance(src, Buffer) and src.space == "var":
         src = element(src)
-    value = cast(as_expr(src, place.buffer.dtype), place.buffer.dtype)
+    value = fitted(src, place.buffer)
     builder.emit(AtomicElement("store", place.buffer, place.indices, value, memory_order, loc=builder.here))
 
 

@@ -80,7 +80,7 @@ class dtype(str):
                     "T.copy converts tiles elementwise",
                 )
             value = value_of(value)
-        return cast(as_expr(value), self.__dtype__)
+        return cast(as_expr(value, self.__dtype__ if type(value) is float else None), self.__dtype__)
 
     def __eq__(self, other: object) -> bool:
         try:

@@ -29,6 +29,11 @@ def scalar(value: Any, what: str) -> Expr:
     return as_expr(value)
 
 
+def operand(value: Any, what: str) -> Any:
+    """A number as it is, which takes the type of what stands beside it; otherwise `scalar`'s."""
+    return value if type(value) in (int, float) else scalar(value, what)
+
+
 def named(names: Sequence[str], **defaults: Any) -> inspect.Signature:
     """The signature of a made function: operands by place or name, then parameters with defaults."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -57,7 +62,7 @@ def _function(name: str, text: str, names: Sequence[str] = "x") -> Callable[...,
     signature = named(names)
 
     def made(*args: Any, **given: Any) -> Expr:
-        return math_call(name, *(scalar(a, f"T.{name}") for a in signature.bind(*args, **given).args))
+        return math_call(name, *(operand(a, f"T.{name}") for a in signature.bind(*args, **given).args))
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = text
@@ -193,7 +198,7 @@ def _ieee(name: str, names: str) -> Callable[..., Any]:
             raise fault(
                 f"T.ieee_{name}: rounding_mode={shown(rounding_mode)}", "it is rn, rz, ru or rd", 'rounding_mode="rn"'
             )
-        found = math_call(f"ieee_{name}_{rounding_mode}", *(scalar(a, f"T.ieee_{name}") for a in operands))
+        found = math_call(f"ieee_{name}_{rounding_mode}", *(operand(a, f"T.ieee_{name}") for a in operands))
         if rounding_mode != "rn" and found.dtype.bits < 32:
             raise fault(
                 f"T.ieee_{name} of {found.dtype} with {rounding_mode}",

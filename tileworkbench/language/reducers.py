@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ir.expr import Buffer, Expr, Load, as_expr, cast
+from ..ir.expr import Buffer, Expr, Load
 from ..ir.stmt import Stmt, Store, whole
 from ..ops.copy import Copy
 from ..ops.fill import Fill
@@ -17,6 +17,7 @@ from ..ops.reduction import combine, identity
 from .alloc import alloc_fragment
 from .builder import Frame, require
 from .faults import fault, shown
+from .fitted import fitted
 from .remarks import remarks
 from .tileops import check_batch
 
@@ -75,7 +76,7 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
             f"the first value's dtype {init.dtype} does not match reducer `{reducer.name}` of {reducer.dtype}",
             "the value becomes the elements as it is", f'T.cast(value, "{reducer.dtype}")',
         )  # fmt: skip
-    first = identity(state.op, reducer.dtype) if init is None else cast(as_expr(init, reducer.dtype), reducer.dtype)
+    first = identity(state.op, reducer.dtype) if init is None else fitted(init, reducer)
     start = Fill(whole(reducer), first, loc=builder.here)
     builder.emit(start)
     state.begin(start, builder.frames)
@@ -96,7 +97,7 @@ def reducer_update(target: Any, value: Any) -> None:
         raise fault(f"an update of the reducer `{name}` outside any T.Parallel",
                     "each iteration of a parallel loop contributes once, whichever thread runs it",
                     "for i in T.Parallel(1): around it")  # fmt: skip
-    made = combine(state.op, target, cast(as_expr(value, target.dtype), target.dtype), False)
+    made = combine(state.op, target, fitted(value, target.buffer), False)
     builder.emit(Store(target.buffer, target.indices, made, loc=builder.here))
 
 

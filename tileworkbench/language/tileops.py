@@ -17,6 +17,7 @@ from .barrier import one_barrier as _barrier
 from .builder import require
 from .edges import fit_to_tile
 from .faults import fault, shown
+from .fitted import fitted
 from .layouts import check_layout
 from .regions import equal, pair, to_region
 from .remarks import remarks
@@ -106,7 +107,7 @@ def fill(buffer: Any, value: Any, annotations: Any = None) -> None:
     region = to_region(buffer, "T.fill: the tile")
     if isinstance(value, Buffer | Region):
         raise fault("T.fill with a tile as the value", "a tile is filled with one scalar", "use T.copy")
-    made = cast(as_expr(value, region.buffer.dtype), region.buffer.dtype)
+    made = fitted(value, region.buffer)
     if isinstance(buffer, Load):
         builder.emit(Store(region.buffer, region.starts, made, loc=builder.here))
     else:
