@@ -17,14 +17,14 @@ HALF, BRAIN, FLOAT, BYTE = "float16", "bfloat16", "float32", "uint8"
 def integer(byte, position):
     """The signed four-bit integer at a position of a byte: shifted to the top of an int8 and back."""
     field = (byte >> (position.astype(BYTE) * 4)) & 0xF
-    return T.reinterpret(field << 4, "int8") >> 4
+    return T.reinterpret(T.cast(field << 4, BYTE), "int8") >> 4
 
 
 def small_float(byte, position):
     """The e2m1 float at a position of a byte, as float16: its exponent's low bits, then the bias."""
     field = T.cast((byte >> (position.astype(BYTE) * 4)) & 0xF, "uint16")
     bits = ((field & 8) << 12) | ((field & 7) << 9)
-    return T.reinterpret(bits, HALF) * T.cast(16384.0, HALF)
+    return T.reinterpret(T.cast(bits, "uint16"), HALF) * T.cast(16384.0, HALF)
 
 
 def decoded(M: int, N: int, K: int, kind: str, splits: int = 1, BM: int = 128, BN: int = 128, BK: int = 128,
