@@ -235,6 +235,18 @@ from .rawbarriers import (
     sync_global,
 )
 from .reducers import alloc_reducer, finalize_reducer, reducer_init, reducer_update
+from .remarks import WSID
+from .roleschedule.entry import annotate_ws_schedule, ws_op
+from .roleschedule.schedule import (
+    WSInstr,
+    WSOpRef,
+    WSPipeline,
+    WSRole,
+    WSSchedule,
+    WSScope,
+    WSSync,
+    WSSyncKind,
+)
 from .sourcekernel import CUDASourceCodeKernel
 from .surface import Var, inline, macro, meta_class
 from .tensor import Buffer_ as Buffer

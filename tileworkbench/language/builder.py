@@ -15,7 +15,7 @@ from ..ir.expr import Buffer, Expr, Load, Var
 from ..ir.kernel import Assumed
 from ..ir.node import children, walk
 from ..ir.op import Op
-from ..ir.stmt import Stmt, Store
+from ..ir.stmt import Let, Stmt, Store
 from ..options import options
 from .faults import exact, fault, misnested
 from .ranges import check_ranges
@@ -37,6 +37,16 @@ class Frame:
     defined: list[Var | Buffer] = field(default_factory=list)
     bound: dict[str, Any] = field(default_factory=dict)  # names bound here → what they were before
     reads: set[str] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Mark:
+    """The id of what a body holds from statement `start` on: to `stop`, or one operation."""
+
+    frame: Frame
+    name: str
+    start: int
+    stop: int | None = None
 
 
 @dataclass(eq=False)
@@ -80,6 +90,8 @@ class Builder:
         self.reduced: dict[Buffer, Any] = {}  # what T.alloc_reducer made, and the state of each
         self.random: Any = None  # the generator that T.rng_init started in the open T.Kernel
         self.reducers: list[Any] = []  # of the open T.attr blocks
+        self.marks: list[Mark] = []  # ids of operations for a role schedule, in open bodies
+        self.op_ids: dict[Stmt, str] = {}  # and of the statements that they became
 
     # -- bodies ------------------------------------------------------------------------------------------------------
 
@@ -148,6 +160,22 @@ class Builder:
                     statement.loc,
                 )
 
+    def mark(self, name: str) -> Mark:
+        """What is emitted next in the innermost body is the operation `name` of a role schedule."""
+        made = Mark(self.frame, name, len(self.frame.body))
+        self.marks.append(made)
+        return made
+
+    def _settle_marks(self, frame: Frame) -> None:
+        """The body is complete: its marks are those of statements."""
+        for mark in [m for m in self.marks if m.frame is frame]:
+            stop = mark.stop
+            if stop is None:  # an operation, after the values that it computes for itself
+                after = (i for i, s in enumerate(frame.body[mark.start :], mark.start) if not isinstance(s, Let))
+                stop = next(after, len(frame.body) - 1) + 1
+            self.op_ids.update(dict.fromkeys(frame.body[mark.start : stop], mark.name))
+        self.marks = [m for m in self.marks if m.frame is not frame]
+
     @contextmanager
     def before_loops(self) -> Iterator[None]:
         """What is emitted comes before the outermost open loop of the kernel, so that it happens once."""
@@ -171,6 +199,8 @@ class Builder:
         self.frames.append(frame)
         yield frame
         self.frames.pop()
+        if self.marks:
+            self._settle_marks(frame)
         word = {"then": "`if` branch", "else": "`else` branch"}.get(kind, "loop" if kind in LOOPS else "block")
         for what in frame.defined:
             self.dead[what] = word

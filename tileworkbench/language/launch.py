@@ -11,6 +11,8 @@ from ..errors import Loc, ResourceError, ShapeError
 from ..ir.expr import Expr, Var
 from .builder import Builder, require
 from .faults import fault, shown
+from .roleschedule.entry import KEY as SCHEDULE
+from .roleschedule.materialise import materialise
 from .tensor import as_shape
 from .texts import text_place
 
@@ -67,6 +69,10 @@ class Launch:
                 keep(builder, name, var)
             yield self.block_vars[0] if isinstance(names, str) and count == 1 else self.block_vars
         self.body, self.attrs = tuple(frame.body), builder.attrs
+        if (asked := self.attrs.pop(SCHEDULE, None)) is not None:
+            schedule, place = asked
+            found = materialise(builder, schedule, place, self.body, self.thread_vars[0], self.thread_shape)
+            self.body, self.thread_shape = found
         builder.launch, builder.attrs, builder.random = None, common, None
 
     def _make_indices(self, builder: Builder, names: str | tuple[str, ...]) -> None:

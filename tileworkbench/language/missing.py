@@ -43,9 +43,6 @@ _NEEDS = {
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
         "ptx_wgmma_rs"
     ),
-    "an explicit role schedule, which is not built yet": (
-        "WSSync WSSyncKind WSID WSScope WSRole WSPipeline WSSchedule WSInstr WSOpRef annotate_ws_schedule ws_op"
-    ),
 }
 
 
