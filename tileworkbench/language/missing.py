@@ -37,7 +37,7 @@ _NEEDS = {
         "ptx_cp_async_barrier"
     ),
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
-        "wgmma_gemm_sp ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
+        "ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
     "descriptors of matrix instructions, which kernels do not write here": (
         "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
