@@ -72,6 +72,9 @@ def run_passes(
         try:
             return _run(kernel, target, observe)
         except ResourceError:
+            if not kernel.attrs.get("rows_at_once"):  # gathered tiles of one version may fit
+                kernel = kernel.with_(attrs={**kernel.attrs, "rows_at_once": True})
+                continue
             limit -= 1
             if not fit_stages or limit < 1:
                 raise

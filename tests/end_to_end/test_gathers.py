@@ -12,7 +12,7 @@ import tileworkbench.language as T
 from tileworkbench.codegen.emit import emit
 from tileworkbench.errors import TileError
 from tileworkbench.ir.expr import Const
-from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive, Fence, LoadMem, Sync
+from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive, Fence, LoadMem, Sync, WaitGroup
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.node import rewrite
 from tileworkbench.runtime import disassemble
@@ -201,3 +201,81 @@ def test_a_table_that_the_loop_changes_is_read_by_every_lane() -> None:
             truth[i, j] = value + a[i] + 1
             value = truth[0, 0]
     everywhere(kernel, [a], truth, ("sm_90a",), initial=[np.zeros((8, 4), np.int32)])
+
+
+def pipelined(kind: str) -> Any:
+    """C = A · (selected rows of B)ᵀ, the rows brought by a parallel loop inside a pipeline."""
+
+    @T.prim_func
+    def kernel(
+        B: T.Tensor((ROWS, D), "float16"),
+        Index: T.Tensor((TRIPS * BN,), "int32"),
+        A: T.Tensor((64, TRIPS * D), "float16"),
+        C: T.Tensor((64, TRIPS * BN), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            part = T.alloc_shared((64, D), "float16")
+            rows = T.alloc_shared((BN, D), "float16")
+            acc = T.alloc_fragment((64, BN), "float32")
+            for k in T.Pipelined(TRIPS, num_stages=3):
+                if kind == "two":  # a copy of the language beside it
+                    T.copy(A[0, k * D], part)
+                else:
+                    for i, j in T.Parallel(64, D):
+                        part[i, j] = A[i, k * D + j]
+                for i, j in T.Parallel(BN, D):
+                    if kind == "named":
+                        at = Index[k * BN + i]
+                        rows[i, j] = B[at, j]
+                    elif kind == "chosen":
+                        rows[i, j] = T.if_then_else(Index[k * BN + i] >= 0, B[Index[k * BN + i], j], 0)
+                    else:
+                        rows[i, j] = B[Index[k * BN + i], j]
+                T.gemm(part, rows, acc, transpose_B=True, clear_accum=True)
+                T.copy(acc, C[0, k * BN])
+
+    return kernel
+
+
+@pytest.mark.parametrize("kind", ("plain", "named", "chosen", "two"))
+def test_gathered_rows_run_ahead_of_their_loop(kind: str) -> None:
+    a, b = integers(1, (64, TRIPS * D), "float16", 4), integers(2, (ROWS, D), "float16", 4)
+    index = np.random.default_rng(3).integers(-20, ROWS + 20, TRIPS * BN).astype(np.int32)
+    found = np.where(((index < 0) | (index >= ROWS))[:, None], 0, b[np.clip(index, 0, ROWS - 1)]).astype(float)
+    parts = [a[:, k * D : (k + 1) * D].astype(float) @ found[k * BN : (k + 1) * BN].T for k in range(TRIPS)]
+    made = everywhere(pipelined(kind), [b, index, a], np.concatenate(parts, 1), ("sm_80", "sm_90a"))
+    for target, kernel in made.items():
+        copies = [c for c in instructions(kernel, CopyAsync) if c.dst.buffer.name == "rows"]
+        assert len(copies) == 2 and {c.bytes for c in copies} == {16}, target  # before the loop, and in it
+        assert kernel.versions[next(b for b in kernel.versions if b.name == "rows")] == 3
+
+
+def test_rows_that_do_not_fit_twice_are_brought_when_they_are_needed() -> None:
+    @T.prim_func
+    def kernel(B: T.Tensor((512, 256), "float16"), Index: T.Tensor((512,), "int32"), C: T.Tensor((2,), "float32")):
+        with T.Kernel(1, threads=128):
+            rows = T.alloc_shared((256, 256), "float16")
+            tx = T.get_thread_binding()
+            for k in T.Pipelined(2, num_stages=2):
+                for i, j in T.Parallel(256, 256):
+                    rows[i, j] = B[Index[k * 256 + i], j]
+                if tx == 0:
+                    C[k] = T.cast(rows[255, 255], "float32")
+
+    b = integers(1, (512, 256), "float16", 100)
+    index = np.random.default_rng(1).permutation(512).astype(np.int32)
+    everywhere(kernel, [b, index], b[index[[255, 511]], 255].astype(np.float32), ("sm_80", "sm_90a"), build=False)
+
+
+@pytest.mark.parametrize("target", ("sm_80", "sm_90a"))
+def test_a_gathers_missing_wait_is_found(target: str) -> None:
+    kernel = lowered(pipelined("plain"), target)
+    waits = [w for w in instructions(kernel, WaitGroup) if w.engine_of == "copy"]
+    b, a = np.ones((ROWS, D), np.float16), np.ones((64, TRIPS * D), np.float16)
+    index = np.arange(TRIPS * BN, dtype=np.int32) % ROWS
+    for gone in waits:
+        broken = kernel.with_(body=tuple(rewrite(s, lambda n, gone=gone: () if n is gone else n) for s in kernel.body))
+        with pytest.raises(TileError):
+            for schedule in ("latest", "random"):
+                out = np.zeros((64, TRIPS * BN), np.float32)
+                thread.run(broken, [b, index, a, out], schedule=schedule, target=Target.of(target), outputs=[3])

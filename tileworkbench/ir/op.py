@@ -128,6 +128,10 @@ class Op(Stmt):
         """Ranked implementations on a role of `warps` warps; `facts` answers bounds and divisibility."""
         raise InternalError(f"{self.name} has no implementations")
 
+    def ahead(self, facts: Facts, target: Target) -> Impl | None:
+        """An asynchronous implementation for a pipelined loop, of an op that is done at once elsewhere."""
+        return None
+
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         """Fragment layouts that follow from the known ones; with `free` also those that nothing fixes."""
         return {}

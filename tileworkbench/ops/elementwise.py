@@ -43,8 +43,8 @@ ORDERS = {"consume": "acquire", "seq_cst": "acq_rel"}
 
 
 def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tuple[Stmt, ...], loop: Distribution,
-                  ctx: Context) -> tuple[Stmt, ...]:  # fmt: skip
-    """The nest on this role's threads, spread by `loop`."""
+                  ctx: Context, *, in_flight: bool = False) -> tuple[Stmt, ...]:  # fmt: skip
+    """The nest on this role's threads, spread by `loop`; `in_flight`: its copies may be so when it ends."""
     nest = Nest.of(loop_vars, extents, body)
     digits = tuple(ctx.var("r") for _ in loop.reg_extents)
     outer = ctx.facts
@@ -70,7 +70,8 @@ def emit_parallel(loop_vars: tuple[Var, ...], extents: tuple[Any, ...], body: tu
         inside = (If(guard, inside),)
     for i, digit in reversed(list(enumerate(digits))):
         kind = "vector" if i == len(digits) - 1 else "serial" if digit in rolled else "unroll"
-        inside = (For(digit, ZERO, const(loop.reg_extents[i]), ONE, inside, kind),)
+        attrs = (("in_flight", True),) if in_flight and kind == "vector" else ()
+        inside = (For(digit, ZERO, const(loop.reg_extents[i]), ONE, inside, kind, attrs),)
     ctx.facts = outer
     return inside
 

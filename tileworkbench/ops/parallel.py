@@ -13,9 +13,10 @@ from ..ir.effects import accesses
 from ..ir.expr import Buffer, Call, Const, Expr, Load, Var, as_expr, compare, const, logical
 from ..ir.node import node, walk
 from ..ir.op import Access, Choice, Impl, Op
-from ..ir.stmt import ZERO, Eval, For, If, Stmt, Store
+from ..ir.stmt import ZERO, Eval, For, If, Region, Stmt, Store
 from ..target import Target
 from .context import Context
+from .copies.rows import rows, rows_impl
 from .elementwise import emit_parallel
 from .hints import check_width
 from .intrinsics import is_effect
@@ -110,6 +111,27 @@ class Parallel(Op):
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         return Choice((Impl("loop", "alu"),))
 
+    def ahead(self, facts: Facts, target: Target) -> Impl | None:
+        return rows_impl(self, facts, target)
+
+    @property
+    def src(self) -> Region | None:
+        """What the loop copies from, where it is a copy of rows."""
+        found = rows(self)
+        return found.src if found else None
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """Whether an element is copied, where the loop is a copy of rows."""
+        found = rows(self)
+        return (found.cond,) if found else ()
+
+    @property
+    def dst(self) -> Region | None:
+        """What the loop copies to, where it is a copy of rows."""
+        found = rows(self)
+        return found.dst if found else None
+
     def infer(self, impl: Impl, known: Mapping[Buffer, Any], threads: int, free: bool) -> Mapping[Buffer, Any]:
         width, hint = self.hint("coalesced_width"), self.hint("loop_layout")
         return infer(self.nest(), known, threads, free=free, vector=width, hint=hint)
@@ -121,4 +143,4 @@ class Parallel(Op):
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         width, hint = self.hint("coalesced_width"), self.hint("loop_layout")
         loop = choose(self.nest(), ctx.layouts, ctx.threads, vector=width, hint=hint)
-        return emit_parallel(self.vars, self.extents, self.body, loop, ctx)
+        return emit_parallel(self.vars, self.extents, self.body, loop, ctx, in_flight=impl.completion == "group")

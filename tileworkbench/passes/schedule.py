@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from dataclasses import replace as changed
 
-from ..ir.arith import substitute
+from ..ir.arith import Facts, substitute
 from ..ir.effects import accesses
 from ..ir.expr import Buffer, Expr, Load, Var, compare, const
 from ..ir.kernel import Kernel
@@ -22,6 +22,7 @@ from ..ir.planned import Acquire, Channel, Commit, Complete, Issue, Release, Rol
 from ..ir.region import overlap, root
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt
 from ..target import Target
+from .facts import after_let, inside_loop, kernel_facts
 from .own_writes import after_writes
 from .plan.asked import fetches_last
 from .specialise import NO_LIMIT, stages
@@ -31,13 +32,13 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
     """Pipelined loops of one-role kernels made into prologue and steady loop; rings and versions recorded."""
     made: list[Channel] = []
     notes: list[str] = []
-    body = tuple(_role(role, kernel, made, notes) for role in kernel.body)
+    body = tuple(_role(role, kernel, target, made, notes) for role in kernel.body)
     channels = (*kernel.channels, *made)
     versions = {b: c.depth for c in channels for b in c.buffers}
     return kernel.with_(body=body, channels=channels, versions=versions, notes=(*kernel.notes, *notes))
 
 
-def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> Stmt:
+def _role(role: Stmt, kernel: Kernel, target: Target, made: list[Channel], notes: list[str]) -> Stmt:
     if not isinstance(role, Role):
         return role
 
@@ -48,10 +49,12 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
             limit = int(kernel.attrs.get("stage_limit", NO_LIMIT))
             depth = stages(s, limit) if s.kind == "pipelined" else 0
             if depth >= 2:
-                return _pipeline(s, written, depth, role, made, notes)
+                facts = kernel_facts(kernel, target, warps=role.warps)
+                early = s if kernel.attrs.get("rows_at_once") else _with_rows(s, facts, target)
+                return _pipeline(early, written, depth, role, made, notes, s)
             return s
         if isinstance(s, Role):  # some of the role's warps: their rings are their own
-            return _role(s, kernel, made, notes)
+            return _role(s, kernel, target, made, notes)
         return map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
 
     def _flat(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -65,12 +68,15 @@ def _role(role: Stmt, kernel: Kernel, made: list[Channel], notes: list[str]) -> 
 
 
 def _pipeline(
-    loop: For, written: For, depth: int, role: Role, made: list[Channel], notes: list[str]
+    loop: For, written: For, depth: int, role: Role, made: list[Channel], notes: list[str], plain: For
 ) -> Stmt | tuple[Stmt, ...]:
+    """The loop with its copies ahead; `plain` (without rows among them) where it is not to be."""
     copies = [s for s in loop.body if isinstance(s, Issue) and _ahead(s)]
     if not copies:
-        return loop
+        return plain
     reason = _why_not(loop, copies, role) or _used_outside(written, copies, role)
+    if reason and loop is not plain:
+        return _pipeline(plain, written, depth, role, made, notes, plain)
     if reason:
         notes.append(f"the loop at {loop.loc} is not pipelined: {reason}")
         return loop
@@ -85,6 +91,18 @@ def _pipeline(
             rings.append(Ring(channel, mine, loop))
     made += [ring.channel for ring in rings]
     return _expand(loop, rings)
+
+
+def _with_rows(loop: For, facts: Facts, target: Target) -> For:
+    """The loop with element loops that copy rows as asynchronous copies."""
+    facts = inside_loop(facts, loop)
+    body: list[Stmt] = []
+    for s in loop.body:
+        impl = s.op.ahead(facts, target) if isinstance(s, Issue) and s.pred is None else None
+        body.append(replace(s, impl=impl) if isinstance(s, Issue) and impl is not None else s)
+        facts = after_let(facts, s) if isinstance(s, Let) else facts
+    same = all(a is b for a, b in zip(body, loop.body, strict=True))
+    return loop if same else replace(loop, body=tuple(body))
 
 
 def _ahead(s: Issue) -> bool:
@@ -107,15 +125,11 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
         return "a copied tile is also seen through a view"
     changed = {root(a.buffer) for a in accesses(loop.body) if a.writes}
     for copy in copies:
-        for region in (copy.op.src, copy.op.dst):  # type: ignore[attr-defined]
-            for e in region.starts:
-                for n in walk(e):
-                    if n in lets:
-                        continue
-                    if not isinstance(n, Load) or n.buffer.space == "global":
-                        continue
-                    if n.buffer.space not in ("var", "local") or root(n.buffer) in changed:
-                        return f"a copy's place depends on `{n.buffer.name}`, written in the loop"
+        for n in (n for e in _asked(copy.op) for n in walk(e)):
+            if n in lets or not isinstance(n, Load) or n.buffer.space == "global":
+                continue
+            if n.buffer.space not in ("var", "local") or root(n.buffer) in changed:
+                return f"a copy's place depends on `{n.buffer.name}`, written in the loop"
     written = after_writes(loop)
     for copy in copies:
         if copy.op in written:
@@ -138,6 +152,11 @@ def _why_not(loop: For, copies: list[Issue], role: Role) -> str:
                 if a.writes:
                     return f"`{a.buffer.name}` is written by more than the copy"
     return ""
+
+
+def _asked(op: Op) -> tuple[Expr, ...]:
+    """What says where, and whether, a copy reads and writes."""
+    return (*op.src.starts, *op.dst.starts, *getattr(op, "conditions", ()))  # type: ignore[attr-defined]
 
 
 def _partly(copies: list[Issue]) -> str:
