@@ -1,4 +1,4 @@
-"""TVM's spellings inside a kernel: T.While, T.tvm_storage_sync, and the launch as an object."""
+"""TVM's spellings inside a kernel: T.While, T.If, T.tvm_storage_sync, and the launch as an object."""
 
 from __future__ import annotations
 
@@ -50,6 +50,94 @@ def test_a_tiles_element_is_loaded_again():
 
     a = np.arange(64, dtype="float32")
     everywhere(kernel, [a], a + 4, ("sm_80", "sm_90a"))
+
+
+def test_choices():
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32"), n: T.int32, C: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64):
+            t = T.get_thread_binding()
+            x = T.alloc_var("int32", 5)
+            with T.If(A[t] > 3), T.Then():
+                x = 1
+            with T.If(t % 2 == 0):
+                with T.Then(), T.If(True):
+                    with T.Then():
+                        x += 10
+                    with T.Else():
+                        x += 1000
+                with T.Else(), T.If(t > 32):
+                    with T.Then():
+                        x += 20
+                    with T.Else():
+                        x += 30
+            B[t] = x
+            with T.If(n > 4):
+                with T.Then():
+                    C[t] = x + n
+                with T.Else():
+                    C[t] = 0
+
+    a, t = np.arange(64, dtype="int32") % 7, np.arange(64)
+    want = np.where(a > 3, 1, 5) + np.where(t % 2 == 0, 10, np.where(t > 32, 20, 30))
+    for target in ("sm_80", "sm_90a", "cpu"):
+        made = tw.compile(kernel, target=target, out_idx=[1, 3])
+        for level in ("tile", "thread") if target != "cpu" else ("tile",):
+            for n in (3, 7):
+                b, c = tw.simulate(made, a, n, level=level).outputs
+                np.testing.assert_array_equal(b, want)
+                np.testing.assert_array_equal(c, want + n if n > 4 else 0 * want)
+        assert target == "cpu" or made.registers
+
+
+def without_then(A):
+    with T.If(A[0] > 0):
+        pass
+
+
+def beside_then(A):
+    with T.If(A[0] > 0):
+        A[1] = 1
+        with T.Then():
+            A[2] = 1
+
+
+def else_first(A):
+    with T.If(A[0] > 0), T.Else():
+        A[1] = 1
+
+
+def then_in_a_loop(A):
+    with T.If(A[0] > 0):
+        for i in T.serial(2):
+            with T.Then():
+                A[i] = 1
+
+
+def then_alone(A):
+    with T.Then():
+        A[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (without_then, "T.If without T.Then"),
+        (beside_then, "directly in T.If"),
+        (else_first, "before T.Then"),
+        (then_in_a_loop, "T.Then outside of T.If"),
+        (then_alone, "T.Then outside of T.If"),
+    ],
+)
+def test_choices_that_are_none(body, words):
+    macro = T.macro(body)
+
+    def kernel(A: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=32):
+            macro(A)
+
+    with pytest.raises(LanguageError, match=words):
+        tw.compile(kernel, target="sm_80")
 
 
 def test_meetings_by_memory():

@@ -102,6 +102,7 @@ from .barrier import (
     warpgroup_wait,
     ws,
 )
+from .choices import Else, If, Then
 from .clusters import copy_cluster
 from .debug import device_assert, evaluate, let, print
 from .dtypes import NAMES as _DTYPES

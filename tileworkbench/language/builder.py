@@ -92,6 +92,7 @@ class Builder:
         self.reducers: list[Any] = []  # of the open T.attr blocks
         self.marks: list[Mark] = []  # ids of operations for a role schedule, in open bodies
         self.op_ids: dict[Stmt, str] = {}  # and of the statements that they became
+        self.choices: list[Any] = []  # the open T.If blocks
 
     # -- bodies ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ _NEEDS = {
     "block-scaled products (sm_120), which no target here has yet": "make_blockscaled_gemm_layout ptx_mma_block_scale",
     "the products of sm_70, which no target here has": "ptx_mma_sm70",
     "a function written as TVM's own IR; a kernel here is a T.prim_func or a jit function with T.Kernel": (
-        "Else If IntImm Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace Then "
+        "IntImm Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace "
         "allocate anylist_getitem anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed "
         "call_cpacked call_cpacked_lowered call_llvm_intrin call_llvm_pure_intrin call_packed call_packed_lowered "
         "decl_buffer end_profile_intrinsic func_attr get_let_value handle has_let_value launch_thread "
