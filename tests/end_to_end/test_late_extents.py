@@ -8,7 +8,7 @@ import pytest
 import tileworkbench as tw
 import tileworkbench.language as T
 from tests.end_to_end.harness import everywhere, integers
-from tileworkbench.errors import LaunchError, TargetError
+from tileworkbench.errors import LaunchError, ShapeError, TargetError
 
 
 @pytest.mark.parametrize("n", [0, 1, 13, 256, 600])
@@ -151,3 +151,43 @@ def test_a_tile_that_is_too_small_for_such_a_slice():
         tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="tile")
     with pytest.raises(LaunchError, match="length elements of `A` are copied as a tile of 128"):
         tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="thread", target="sm_90a")
+
+
+def test_a_stretch_of_a_fragment():
+    @T.prim_func
+    def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((4, 320), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            tile = T.alloc_fragment((320,), "int32")
+            T.fill(tile, -1)
+            T.copy(A[bx : bx + L[bx]], tile[0 : L[bx]])
+            T.copy(tile, B[bx, :])
+
+    a, i = integers(6, (800,), "int32"), np.arange(320)
+    want = [np.where(i < L, a[bx + i], -1) for bx, L in enumerate(LENGTHS)]
+    everywhere(kernel, [a, LENGTHS], np.array(want))
+
+
+def test_updates_of_a_stretch():
+    @T.prim_func
+    def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((320,), "int32")):
+        with T.Kernel(4, threads=64) as bx:
+            T.atomic_add(B[0 : L[bx]], A[bx : bx + L[bx]])
+
+    a, i = integers(6, (800,), "int32"), np.arange(320)
+    want = sum(np.where(i < L, a[bx + i], 0) for bx, L in enumerate(LENGTHS))
+    everywhere(kernel, [a, LENGTHS], want + 3, initial=[np.full(320, 3, np.int32)])
+
+
+def test_a_reduction_of_such_a_stretch_is_refused():
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32"), n: T.int32, B: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=64):
+            tile = T.alloc_shared((64,), "int32")
+            top = T.alloc_shared((1,), "int32")
+            T.copy(A, tile)
+            T.reduce_max(tile[0:n], top)
+            T.copy(top, B)
+
+    with pytest.raises(ShapeError, match=r"T\.reduce_max: the size of the slice of `tile`") as caught:
+        tw.compile(kernel, target="sm_90a")
+    assert caught.value.loc is not None

@@ -16,7 +16,7 @@ from ..target import Target
 from .atomic_element import AtomicElement
 from .context import Context
 from .copies import bulk, tma
-from .copies.pairs import at, extent, walked
+from .copies.pairs import at, extent, sized_late, walked
 from .copy import Copy
 from .elementwise import emit_simt
 from .parallel import Parallel
@@ -56,8 +56,14 @@ class AtomicTile(Op):
         one = AtomicElement(self.kind, self.dst.buffer, at(self.dst, loop_vars), value, self.order, loc=self.loc)
         return Parallel(loop_vars, shape or (1,), (one,), loc=self.loc)
 
+    def element_loop(self) -> Parallel | None:
+        return self.as_parallel() if sized_late(self.dst) and not self.use_tma else None
+
     def canonical(self) -> tuple[Stmt, ...]:
         """In an array that is each thread's own the update is an ordinary one."""
+        late = self.element_loop()
+        if late is not None:
+            return late.canonical()
         if self.dst.buffer.space not in PRIVATE:
             return (self,)
         loop = self.as_parallel()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..ir.arith import Facts
 from ..ir.expr import Buffer
 from ..ir.node import node, replace
@@ -15,7 +16,7 @@ from ..ir.stmt import Alloc, Region, Stmt, whole
 from ..layout import Fragment, padded_loop, reduce_dim, same
 from ..target import Target
 from .context import Context
-from .copies.pairs import is_whole
+from .copies.pairs import is_whole, sized_late
 from .copy import Copy
 from .reduction import Reduction, accumulator_dtype
 
@@ -27,6 +28,13 @@ def _direct(region: Region) -> bool:
 def _fragment(region: Region, op: Reduce) -> Region:
     """A whole fragment of the region's extents."""
     base = region.buffer
+    if sized_late(region):
+        raise ShapeError(
+            f"T.reduce_{op.kind}: the size of the slice of `{base.name}` is known only at run time",
+            rule="what is reduced has a size known while compiling",
+            fix="reduce a whole tile whose other elements do not change the result",
+            loc=op.loc,
+        )
     return whole(Buffer(f"{base.name}_part", tuple(region.extents), base.dtype, "fragment", loc=op.loc))
 
 
