@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tileworkbench"
-GROUND = {"collector", "errors", "options", "places"}
+GROUND = {"collector", "errors", "knobs", "options", "places"}
 IR = {"layout", "target", "ir"}
 SIMULATORS = {"simulate", "simulate.tile", "simulate.thread"}
 
@@ -22,7 +22,8 @@ MAY = {
     "places": set(),
     "collector": set(),
     "errors": {"places"},
-    "options": {"errors"},
+    "knobs": {"errors"},
+    "options": {"errors", "knobs"},
     "layout": GROUND,
     "target": {*GROUND, "layout"},
     "ir": {*GROUND, "layout", "target"},

@@ -204,6 +204,7 @@ from .matrixinstr import ptx_ldmatrix, ptx_mma
 from .missing import unknown as _unknown
 from .persistent import Persistent
 from .pipelined import Pipelined
+from .pointed import make_tensor, make_tensor_from_addr, match_buffer
 from .pointers import access_ptr, address_of, ptx_cp_async, tvm_access_ptr, type_annotation
 from .prim import PrimFunc, prim_func, read, read_all
 from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp
@@ -260,13 +261,8 @@ from .tensor import (
     const,
     dynamic,
     empty,
-    make_tensor,
-    make_tensor_from_addr,
-    match_buffer,
     ptr,
-    reshape,
     symbolic,
-    view,
 )
 from .threadreduce import attr, comm_reducer, dp4a, tvm_thread_allreduce
 from .tileops import (
@@ -288,6 +284,7 @@ from .tileops import (
     tma_copy,
 )
 from .tileschedule import BaseTileScheduler, PersistentTileScheduler
+from .views import reshape, view
 from .warp import (
     __fns,
     activemask,

@@ -11,10 +11,11 @@ from ..ir.node import walk
 from ..ir.stmt import ZERO, Alloc, Store
 from .builder import Builder, require
 from .dtypes import VectorDtype, as_dtype, vector_type
+from .extents import as_shape
 from .faults import LateExtent, fault, shown
 from .fitted import fitted
 from .lanes import VectorVariable
-from .tensor import as_shape, scope_space
+from .tensor import scope_space
 
 
 def _alloc(what: str, shape: Any, dtype: Any, space: str, attrs: tuple[tuple[str, Any], ...] = ()) -> Buffer:

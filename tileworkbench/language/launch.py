@@ -10,10 +10,10 @@ from typing import Any
 from ..errors import Loc, ResourceError, ShapeError
 from ..ir.expr import Expr, Var
 from .builder import Builder, require
+from .extents import as_shape
 from .faults import fault, shown
 from .roleschedule.entry import KEY as SCHEDULE
 from .roleschedule.materialise import materialise
-from .tensor import as_shape
 from .texts import text_place
 
 MAX_THREADS = 1024

@@ -15,7 +15,7 @@ from .faults import fault, shown
 from .lanes import Lanes
 from .mathfns import scalar
 from .regions import to_region
-from .tensor import reshape
+from .views import reshape
 from .words import WORD, Words, elements, width
 
 _WORDS = {"global": "global memory", "shared": "shared memory"}
