@@ -99,6 +99,7 @@ from .barrier import (
     wait_wgmma,
     warpgroup_arrive,
     warpgroup_commit_batch,
+    warpgroup_fence_operand,
     warpgroup_wait,
     ws,
 )

@@ -12,8 +12,18 @@ from ..ir.expr import Buffer, Call, Const, Expr, Load, as_expr
 from ..ir.stmt import Eval, Region
 from ..ir.uniform import WARPGROUP
 from ..ops.barrier import BarrierArrive, BarrierCopies, BarrierExpect, BarrierWait
-from ..ops.warpgroup import CopyGroup, SetMaxRegisters, StoreGroup, WaitWgmma, WarpGroups, WgmmaArrive, WgmmaCommit
+from ..ops.warpgroup import (
+    CopyGroup,
+    SetMaxRegisters,
+    StoreGroup,
+    WaitWgmma,
+    WarpGroups,
+    WgmmaArrive,
+    WgmmaCommit,
+    WgmmaOperand,
+)
 from .builder import Builder, require
+from .dtypes import as_dtype
 from .faults import fault, shown
 from .mathfns import predicate_of
 from .regions import to_region
@@ -264,6 +274,20 @@ def warpgroup_commit_batch() -> None:
     """Closes a group of warpgroup products."""
     builder = require("T.warpgroup_commit_batch")
     builder.emit(WgmmaCommit(loc=builder.here))
+
+
+def warpgroup_fence_operand(buffer_or_ptr: Any, offset: Any = 0, num_regs: Any = None, dtype: Any = None) -> None:
+    """Keeps the registers of an accumulator, for the device compiler too, where warpgroup products need them: what
+    comes before stays before, what comes after stays after. All of the tile's registers are taken, whichever part is
+    named."""
+    what = "T.warpgroup_fence_operand"
+    builder = require(what)
+    tile = to_region(buffer_or_ptr, f"{what}: the accumulator")
+    if isinstance(buffer_or_ptr, Load) and num_regs is None:
+        raise fault(f"{what} of an element", "from an element on, num_regs says how many registers", "name the tile")
+    if dtype is not None and as_dtype(dtype) is not tile.buffer.dtype:
+        raise fault(f"{what}: dtype={shown(dtype)}", f"`{tile.buffer.name}` is {tile.buffer.dtype}", "leave it out")
+    builder.emit(WgmmaOperand(tile, loc=builder.here))
 
 
 def set_max_nreg(reg_count: int, is_inc: int | bool) -> None:

@@ -40,8 +40,7 @@ _NEEDS = {
         "ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),
     "descriptors of matrix instructions, which kernels do not write here": (
-        "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor warpgroup_fence_operand ptx_wgmma_ss "
-        "ptx_wgmma_rs"
+        "alloc_descriptor alloc_wgmma_desc initialize_wgmma_descriptor ptx_wgmma_ss ptx_wgmma_rs"
     ),
 }
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from ..errors import ShapeError
 from ..ir.effects import accesses
-from ..ir.instr import CommitGroup, SetRegs, WaitGroup, WgmmaFence
+from ..ir.expr import const
+from ..ir.instr import CommitGroup, Reg, SetRegs, WaitGroup, WgmmaFence
 from ..ir.node import node
 from ..ir.op import Access, Impl, Op
-from ..ir.stmt import Stmt
+from ..ir.stmt import Region, Stmt
 from ..ir.uniform import WARPGROUP
 from .context import Context
 from .manual_op import Ordering
@@ -63,6 +64,28 @@ class WgmmaArrive(Ordering):
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
         return (WgmmaFence(loc=self.loc),)
+
+
+@node
+class WgmmaOperand(Ordering):
+    """The registers of `tile` stay where they are: what comes before touches them before, what comes after, after."""
+
+    name: ClassVar[str] = "warpgroup_fence_operand"
+    feature: ClassVar[str] = "wgmma"
+    tile: Region
+
+    def check(self) -> None:
+        if self.tile.buffer.space not in ("fragment", "local"):
+            raise ShapeError(
+                f"T.warpgroup_fence_operand: `{self.tile.buffer.name}` is in {self.tile.buffer.space} memory",
+                rule="it orders the registers of an accumulator",
+                fix="name what T.alloc_fragment made",
+                loc=self.loc,
+            )
+
+    def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        registers = ctx.reg(self.tile.buffer)
+        return (WgmmaFence((Reg(registers, const(0), registers.static_size() or 1),), loc=self.loc),)
 
 
 @node
