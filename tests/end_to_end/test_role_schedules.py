@@ -41,11 +41,14 @@ def through_a_ring(depth=2, edit=None, roles=None, scopes=None, warps=8, loop=T.
         with T.Kernel(1, threads=128):
             held = T.alloc_shared((64, 64), "float16")
             moved = T.alloc_fragment((64, 64), "float16")
+            if variant == "placed":
+                T.annotate_layout({held: T.Layout((64, 64), lambda i, j: i * 64 + j)})
+            pipes = [T.WSPipeline("buf", [held], depth)] * (2 if variant == "twice" else 1)
             made = scopes or [
                 T.WSScope("loop_k", text),
                 T.WSScope(T.WSScope.ROOT, {"Producer": ["loop_k"], "Consumer": ["loop_k"]}),
             ]
-            T.annotate_ws_schedule(T.WSSchedule(warps, roles or ROLES, [T.WSPipeline("buf", [held], depth)], made))
+            T.annotate_ws_schedule(T.WSSchedule(warps, roles or ROLES, pipes, made))
             for i in loop(4, annotations={T.WSID: "loop_k"}):
                 if variant == "guarded":
                     if i < 3:
@@ -63,7 +66,9 @@ def through_a_ring(depth=2, edit=None, roles=None, scopes=None, warps=8, loop=T.
                     T.async_copy(A[i * 64, 0], held, annotations={T.WSID: "copy_in"})
                 else:
                     T.copy(A[i * 64, 0], held, annotations={T.WSID: "copy_in"})
-                if variant == "unnamed":
+                if variant == "viewed":
+                    T.copy(T.view(held, (64, 64)), moved, annotations={T.WSID: "copy_frag"})
+                elif variant == "unnamed":
                     T.copy(held, moved)
                 else:
                     T.copy(held, moved, annotations={T.WSID: "copy_frag"})
@@ -271,6 +276,9 @@ REFUSED = {
         )
     },
     "by the engine": {"variant": "async"},
+    "laid out by the compiler": {"variant": "placed"},
+    "a tile is of one pipeline": {"variant": "twice"},
+    "another form of the pipeline's": {"variant": "viewed"},
     "while the engine fills it": {
         "variant": "scaled",
         "edit": changed("Producer", acquire("buf"), "copy_in", "scale", commit("buf")),

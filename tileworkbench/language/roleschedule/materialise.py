@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from ...errors import LanguageError, Loc
 from ...ir.dtype import INT32
-from ...ir.expr import Expr, Var, as_expr, compare, logical
-from ...ir.node import replace, walk
+from ...ir.expr import Buffer, Expr, Var, as_expr, compare, logical
+from ...ir.node import replace
+from ...ir.region import root
 from ...ir.stmt import ZERO, Alloc, If, Stmt, Store
 from ...ops.warpgroup import SetMaxRegisters
 from ..builder import Builder
@@ -18,7 +19,7 @@ from .hazards import check_shared, uses
 from .pipes import Pipe
 from .roles import RoleText
 from .schedule import WSRole, WSSchedule, WSScope
-from .steps import Steps
+from .steps import Steps, touched
 
 INCREASE = 128  # registers from which a warpgroup takes, below it gives
 
@@ -46,7 +47,7 @@ class _Made:
         self.steps = Steps(builder.op_ids, schedule, body)
         self._check_roles()
         self.pipes = [Pipe(p, schedule, builder) for p in schedule.pipelines]
-        self._check_views(body)
+        self._check_tiles(body)
         self.whole = body
 
     def body(self) -> tuple[Body, tuple[int, ...]]:
@@ -131,14 +132,27 @@ class _Made:
                         "pair each acquire and commit with a wait and release in the same scope",
                     )  # fmt: skip
 
-    def _check_views(self, body: tuple[Stmt, ...]) -> None:
-        guarded = {b for pipe in self.pipes for b in pipe.versions}
-        seen = (n for s in body for n in walk(s) if isinstance(n, Alloc))
-        view = next((a for a in seen if a.buffer.attr("view_of") in guarded), None)
+    def _check_tiles(self, body: Body) -> None:
+        """A pipeline's tiles are its own, used as they are: nothing else is said of them that versions would lose."""
+        owners: dict[Buffer, Pipe] = {}
+        for pipe in self.pipes:
+            for b in pipe.versions:
+                if owners.setdefault(b, pipe) is not pipe:
+                    raise fault(
+                        f"`{b.name}` is in the pipelines {owners[b].name!r} and {pipe.name!r}",
+                        "a tile is of one pipeline", "leave it out of one",
+                    )  # fmt: skip
+        view = next((b for b in touched(body) if b not in owners and root(b) in owners), None)
         if view is not None:
             raise fault(
-                f"`{view.buffer.name}`, another form of the pipeline's `{view.buffer.attr('view_of').name}`",
-                "a pipeline's buffers are used as they are", "name the buffer itself", view.loc,
+                f"`{view.name}`, another form of the pipeline's `{root(view).name}`",
+                "a pipeline's tiles are used as they are", "name the tile itself", view.loc,
+            )  # fmt: skip
+        placed = next((b for b in self.builder.attrs.get("layouts", {}) if root(b) in owners), None)
+        if placed is not None:
+            raise fault(
+                f"T.annotate_layout of `{placed.name}`, a tile of a pipeline",
+                "the versions of a pipeline's tiles are laid out by the compiler", "leave the layout out",
             )  # fmt: skip
 
 
