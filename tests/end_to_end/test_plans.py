@@ -10,7 +10,7 @@ from tests import kernels
 from tests.end_to_end.planned_attention import planned_attention
 from tileworkbench.ir.instr import Sync
 from tileworkbench.ir.node import walk
-from tileworkbench.ir.planned import Wait
+from tileworkbench.ir.planned import Role, Wait
 from tileworkbench.ir.stmt import For
 from tileworkbench.ir.text import show
 from tileworkbench.pipeline import Step, run_passes
@@ -50,3 +50,11 @@ def test_gemm_main_loop_has_one_wait_and_no_block_barrier() -> None:
         assert sum(isinstance(n, Wait) for n in walk(loop.body)) == waits
         assert not any(isinstance(n, Sync) for n in walk(loop.body))
     assert [c.depth for c in kernel.channels] == [3]
+
+
+def test_a_loop_without_stages_has_no_load_role() -> None:
+    """num_stages=0 asks for nothing to run ahead: blocks of few threads beside one another hide the copies."""
+    for stages, names in ((0, ["main"]), (1, ["load", "compute"]), (2, ["load", "compute"])):
+        kernel = run_passes(kernels.gemm(512, 512, 512, stages=stages).kernel, Target.of("sm_90a"))
+        assert [r.name for r in kernel.body if isinstance(r, Role)] == names
+        assert kernel.launch_threads == kernel.threads + (0 if stages == 0 else 128)

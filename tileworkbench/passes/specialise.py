@@ -148,8 +148,11 @@ def _why_not(kernel: Kernel, target: Target, choices: dict[Op, Choice]) -> str:
     if kernel.threads % target.arch.warp_size and counts_threads(kernel):
         return f"the {kernel.threads} threads are numbered or counted, and fill no whole warps"
     loops = [n for n in walk(kernel.body) if isinstance(n, For) and n.kind == "pipelined"]
-    if not any(is_load(n, choices) for loop in loops for n in walk(loop.body)):
+    fed = [loop for loop in loops if any(is_load(n, choices) for n in walk(loop.body))]
+    if not fed:
         return "no pipelined loop is fed by the copy engine"
+    if not any(loop.attr("num_stages") for loop in fed):  # several blocks beside one another hide more than a load role
+        return "no pipelined loop has stages"
     if not set(kernel.thread_vars).isdisjoint(walk(kernel.body)):
         return "the kernel uses thread indices itself"
     return ""
