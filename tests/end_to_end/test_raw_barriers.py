@@ -103,3 +103,18 @@ def test_a_barrier_is_made_ready_once() -> None:
                 T.ptx_arrive_barrier(bar[0])
                 T.ptx_init_barrier_thread_count(bar[0], 64)
                 A[0] = 1
+
+
+def test_numbers_of_barriers_may_be_constants_of_a_type() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128,), "int32"), B: T.Tensor((128,), "int32")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((128,), "int32")
+            tx = T.get_thread_binding()
+            number = T.int32(3)
+            S[tx] = A[tx]
+            T.sync_threads(number, T.int32(128))
+            B[tx] = S[127 - tx]
+
+    a = integers(5, (128,), "int32")
+    everywhere(kernel, [a], [a[::-1]], NVIDIA)
