@@ -323,3 +323,55 @@ def test_stages_that_differ_are_refused():
 
     with pytest.raises(LanguageError, match="stages 0 and 1 in role 'Producer'"):
         T.prim_func(kernel)
+
+
+def crossed(one, two, depth):
+    """Two tiles a trip from one role to another, filled in the order (one) and taken in the order (two)."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 64), "int32"), B: T.Tensor((8, 64), "int32"), C: T.Tensor((8, 64), "int32")):
+        with T.Kernel(1, threads=128):
+            left, right = T.alloc_shared((64,), "int32"), T.alloc_shared((64,), "int32")
+            text = {"Producer": [], "Consumer": []}
+            # The producer fills the second tile before it says that the first is full.
+            text["Producer"] = [*one, acquire("a"), "in_a", commit("a"), *two]
+            text["Consumer"] = [wait("a"), "out_a", release("a"), wait("b"), "out_b", release("b")]
+            pipes = [T.WSPipeline("a", [left], depth), T.WSPipeline("b", [right], depth)]
+            scopes = [T.WSScope("rows", text), T.WSScope(T.WSScope.ROOT, {"Producer": ["rows"], "Consumer": ["rows"]})]
+            T.annotate_ws_schedule(T.WSSchedule(8, ROLES, pipes, scopes))
+            for i in T.serial(8, annotations={T.WSID: "rows"}):
+                T.copy(A[i, 0:64], left, annotations={T.WSID: "in_a"})
+                T.copy(A[i, 0:64], right, annotations={T.WSID: "in_b"})
+                T.copy(left, B[i, 0:64], annotations={T.WSID: "out_a"})
+                T.copy(right, C[i, 0:64], annotations={T.WSID: "out_b"})
+
+    return kernel
+
+
+def test_orders_that_differ_between_roles_may_wait_for_one_another():
+    a = integers(11, (8, 64), "int32")
+    everywhere(crossed([], [acquire("b"), "in_b", commit("b")], 1), [a], [a, a], HOPPER)
+    everywhere(crossed([acquire("b"), "in_b", commit("b")], [], 1), [a], [a, a], HOPPER)
+
+
+def test_a_deadlock_is_refused():
+    """Each of two roles waits for a tile of the other's before it gives its own."""
+
+    def kernel(A: T.Tensor((4, 64), "int32"), B: T.Tensor((4, 64), "int32")):
+        with T.Kernel(1, threads=128):
+            one, two = T.alloc_shared((64,), "int32"), T.alloc_shared((64,), "int32")
+            text = {
+                "Producer": [wait("b"), "out_b", release("b"), acquire("a"), "in_a", commit("a")],
+                "Consumer": [wait("a"), "out_a", release("a"), acquire("b"), "in_b", commit("b")],
+            }
+            pipes = [T.WSPipeline("a", [one], 2), T.WSPipeline("b", [two], 2)]
+            scopes = [T.WSScope("rows", text), T.WSScope(T.WSScope.ROOT, {"Producer": ["rows"], "Consumer": ["rows"]})]
+            T.annotate_ws_schedule(T.WSSchedule(8, ROLES, pipes, scopes))
+            for i in T.serial(4, annotations={T.WSID: "rows"}):
+                T.copy(A[i, 0:64], one, annotations={T.WSID: "in_a"})
+                T.copy(one, B[i, 0:64], annotations={T.WSID: "out_a"})
+                T.copy(A[i, 0:64], two, annotations={T.WSID: "in_b"})
+                T.copy(two, B[i, 0:64], annotations={T.WSID: "out_b"})
+
+    with pytest.raises(LanguageError, match="deadlock: role 'Producer' waits at consumer_wait of 'b'"):
+        T.prim_func(kernel)

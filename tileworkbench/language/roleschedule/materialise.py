@@ -15,6 +15,7 @@ from ...ir.stmt import ZERO, Alloc, If, Stmt, Store
 from ...ops.warpgroup import SetMaxRegisters
 from ..builder import Builder
 from ..faults import exact, fault
+from .deadlock import check_progress
 from .hazards import check_shared, uses
 from .pipes import Pipe
 from .roles import RoleText
@@ -71,6 +72,7 @@ class _Made:
             if inside:
                 out.append(If(self._within(role.warps_lo, role.warps_hi), (*counters, *inside)))
         self._check_cycles(texts)
+        check_progress(list(self.schedule.roles), self.steps, self.pipes)
         check_shared(texts, {made for pipe in self.pipes for made in pipe.versions.values()})
         return tuple(out), (self.schedule.num_warps * 32,)
 
