@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
-from tests.end_to_end.harness import everywhere, integers, lowered
-from tileworkbench.ir.instr import LoadMem, StoreMem
+from tests.end_to_end.harness import everywhere, instructions, integers, lowered
+from tileworkbench.ir.instr import AtomicMem, LoadMem, StoreMem
 from tileworkbench.ir.node import walk
 
 
@@ -121,3 +121,41 @@ def test_independent_lanes_stay_wide():
     kernels = everywhere(kernel, [a], a + b, initial=[b])
     loads = [n.dst.count for n in walk(kernels["sm_90a"].body) if isinstance(n, LoadMem)]
     assert loads == [4, 4]
+
+
+def test_lanes_that_carry_a_value_to_the_next():
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 8), "float32"), B: T.Tensor((64, 8), "float32")):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            total = T.alloc_local((1,), "float32")
+            total[0] = 0
+            for i in T.vectorized(8):
+                before = total[0]
+                B[tx, i] = before
+                total[0] = before + A[tx, i]
+
+    a = integers(3, (64, 8))
+    everywhere(kernel, [a], np.cumsum(a, 1) - a)
+
+
+def test_loads_are_not_moved_past_an_acquire():
+    @T.prim_func
+    def kernel(
+        F: T.Tensor((64, 8), "int64"),
+        A: T.Tensor((64,), "int32"),
+        B: T.Tensor((64, 8), "int32"),
+        C: T.Tensor((64, 8), "int64"),
+    ):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            for i in T.vectorized(8):
+                C[tx, i] = T.atomic_load(F[tx, i], memory_order="acquire")
+                B[tx, i] = A[tx] + i
+
+    flags, a = integers(4, (64, 8), "int64"), integers(5, (64,), "int32")
+    made = everywhere(kernel, [flags, a], [a[:, None] + np.arange(8), flags], ("sm_80", "sm_90a"))
+    order = [
+        n.src.buffer.name if isinstance(n, LoadMem) else "F" for n in instructions(made["sm_90a"], LoadMem, AtomicMem)
+    ]
+    assert order.index("F") < order.index("A")

@@ -17,8 +17,9 @@ _STRAIGHT = (LoadMem, StoreMem, AtomicMem, Store, Let)
 
 def alike(body: tuple[Stmt, ...], lane: Var) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
     """(before, the rest): a straight body without what its lanes do alike, and without names for arithmetic."""
-    if not all(isinstance(s, _STRAIGHT) for s in body):
+    if not all(isinstance(s, _STRAIGHT) for s in body) or any(_orders(s) for s in body):
         return (), body
+    written = {b for s in body for b in _written(s)}
     changed = {root(s.dst.buffer) for s in body if isinstance(s, (StoreMem, AtomicMem))}
     before: list[Stmt] = []
     rest: list[Stmt] = []
@@ -26,11 +27,15 @@ def alike(body: tuple[Stmt, ...], lane: Var) -> tuple[tuple[Stmt, ...], tuple[St
     values: dict[Var, Expr] = {}
     for s in body:
         s = _at_first(substitute(s, values) if values else s, once, lane)
-        if isinstance(s, LoadMem) and root(s.src.buffer) not in changed and _movable(s, lane, rest, body):
+        if (
+            isinstance(s, LoadMem)
+            and root(s.src.buffer) not in changed
+            and _movable(s, lane, rest, body, written - once)
+        ):
             once.add(s.dst.buffer)
             before.append(replace(s, dst=replace(s.dst, start=ZERO)))
             continue
-        if isinstance(s, Let) and _same_for_all((s.value,), lane, rest):
+        if isinstance(s, Let) and _same_for_all((s.value,), lane, rest, written - once):
             before.append(s)
             continue
         if isinstance(s, Let) and not any(isinstance(n, Load) for n in walk(s.value)):
@@ -40,8 +45,22 @@ def alike(body: tuple[Stmt, ...], lane: Var) -> tuple[tuple[Stmt, ...], tuple[St
     return tuple(before), tuple(rest)
 
 
-def _movable(s: LoadMem, lane: Var, earlier: list[Stmt], body: tuple[Stmt, ...]) -> bool:
-    return _own_place(s.dst, lane, body) and _same_for_all((s.src.offset, s.pred, s.fill), lane, earlier)
+def _orders(s: Stmt) -> bool:
+    """An atomic access that other accesses may not be moved past."""
+    return isinstance(s, AtomicMem) and s.order != "relaxed"
+
+
+def _written(s: Stmt) -> tuple[Buffer, ...]:
+    """Registers that the statement writes, in any lane."""
+    if isinstance(s, Store):
+        return (s.buffer,)
+    if isinstance(s, LoadMem):
+        return (s.dst.buffer,)
+    return (s.old.buffer,) if isinstance(s, AtomicMem) and s.old is not None else ()
+
+
+def _movable(s: LoadMem, lane: Var, earlier: list[Stmt], body: tuple[Stmt, ...], written: set[Buffer]) -> bool:
+    return _own_place(s.dst, lane, body) and _same_for_all((s.src.offset, s.pred, s.fill), lane, earlier, written)
 
 
 def _own_place(register: Reg, lane: Var, body: tuple[Stmt, ...]) -> bool:
@@ -55,12 +74,10 @@ def _own_place(register: Reg, lane: Var, body: tuple[Stmt, ...]) -> bool:
     return stored + sum(isinstance(s, LoadMem) and s.dst.buffer is register.buffer for s in body) == 1
 
 
-def _same_for_all(parts: tuple[Expr | None, ...], lane: Var, earlier: list[Stmt]) -> bool:
+def _same_for_all(parts: tuple[Expr | None, ...], lane: Var, earlier: list[Stmt], written: set[Buffer]) -> bool:
     """True when the expressions do not depend on the lane, nor on what stays in the loop."""
     given = [e for e in parts if isinstance(e, Expr)]
     names = [s.var for s in earlier if isinstance(s, Let)]
-    written = {s.buffer for s in earlier if isinstance(s, Store)}
-    written |= {s.dst.buffer for s in earlier if isinstance(s, LoadMem)}
     read = {n.buffer for e in given for n in walk(e) if isinstance(n, Load)}
     return not read & written and not any(mentions(e, (lane, *names)) for e in given)
 
