@@ -47,12 +47,15 @@ def chain(M: int, K: int, L: int, trips: Any, act: str, order: str = "before", d
             T.copy(A[bx * 64, 0], A_s)
             T.clear(acc)
             for i in T.Pipelined(L if trips is None else n, num_stages=2):
+                shift = i % 2 + 1
                 T.copy(B[0, i * 64], B_s)
                 T.clear(P)
                 T.gemm(A_s, B_s, P)
                 for r, c in T.Parallel(64, 64):
                     if act == "relu":
                         P[r, c] = T.max(P[r, c], 0)
+                    elif act == "shift":
+                        P[r, c] = T.max(P[r, c], 0) + shift
                     else:
                         P[r, c] = T.if_then_else(P[r, c] > 2, 1, -1)
                 T.copy(P, P_half)
@@ -73,13 +76,13 @@ def truth(a: np.ndarray, b: np.ndarray, c: np.ndarray, trips: int, act: str, ord
     out = np.zeros((a.shape[0], 64))
     for i in range(trips):
         p = a.astype(np.float64) @ b[:, i * 64 : (i + 1) * 64]
-        p = np.maximum(p, 0) if act == "relu" else np.where(p > 2, 1, -1)
+        p = np.where(p > 2, 1, -1) if act == "sign" else np.maximum(p, 0) + (i % 2 + 1 if act == "shift" else 0)
         product = p.astype(np.float16).astype(np.float64) @ c[i * 64 : (i + 1) * 64]
         out = -(out + product) if order == "after" else -out + product
     return out
 
 
-@pytest.mark.parametrize("act", ("relu", "sign"))
+@pytest.mark.parametrize("act", ("relu", "sign", "shift"))
 @pytest.mark.parametrize("order", ("before", "after"))
 @pytest.mark.parametrize(("length", "trips"), [(3, None), (4, 0), (4, 1), (4, 2), (4, 4)])
 def test_chained_products(act: str, order: str, length: int, trips: int | None) -> None:

@@ -9,12 +9,14 @@ of `plan/trip.py`, and the best one is taken when the model says that it pays. T
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..ir.arith import substitute
-from ..ir.expr import Load, compare
+from ..ir.expr import Expr, Load, Var, compare
 from ..ir.kernel import Kernel
 from ..ir.node import replace, walk
+from ..ir.op import Op
 from ..ir.planned import Complete, Issue, Release, Role, Wait
 from ..ir.stmt import Alloc, For, If, Let, Stmt
 from ..target import Target
@@ -75,8 +77,20 @@ def _without_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
         return None
     rest = tuple(s for s in body if not isinstance(s, Let))
     for let in reversed(lets):
-        rest = substitute(rest, {let.var: let.value})
+        rest = _with_values(rest, {let.var: let.value})
     return rest
+
+
+def _with_values(body: tuple[Stmt, ...], values: Mapping[Var, Expr]) -> tuple[Stmt, ...]:
+    """The statements with values put in; what issues an operation and what completes it still name one."""
+    made: dict[Op, Op] = {}
+    out: list[Stmt] = []
+    for s in body:
+        new = substitute(s, values)
+        if isinstance(s, (Issue, Complete)):
+            new = replace(new, op=made.setdefault(s.op, new.op))
+        out.append(new)
+    return tuple(out)
 
 
 def _plain(body: tuple[Stmt, ...]) -> bool:
@@ -94,7 +108,7 @@ def _split(loop: For, body: tuple[Stmt, ...], cut: int, target: Target) -> Split
         products = sum(isinstance(s, Issue) and is_async(s.impl) for s in part)
         if not products or waits != releases or not completed <= issued or _unfinished(part):
             return None
-    ahead = substitute(first, {loop.var: loop.var + loop.step})
+    ahead = _with_values(first, {loop.var: loop.var + loop.step})
     trip = nodes((*second, *ahead), target)
     return Split(cut, tuple(trip), scheduled(trip))
 
@@ -109,14 +123,14 @@ def _emit(loop: For, body: tuple[Stmt, ...], split: Split) -> list[Stmt]:
     allocs = [s for s in body if isinstance(s, Alloc)]
     steady = _with_pending([split.trip[i].stmt for i in split.order.sequence])
     last = loop.stop - loop.step
-    begin = substitute(body[: split.cut], {loop.var: loop.start})
-    end = substitute(body[split.cut :], {loop.var: _last_trip(loop)})
+    begin = _with_values(body[: split.cut], {loop.var: loop.start})
+    end = _with_values(body[split.cut :], {loop.var: _last_trip(loop)})
     inner = replace(loop, stop=last, body=tuple(s for s in steady if not isinstance(s, Alloc)), kind="serial")
     work = (*(s for s in begin if not isinstance(s, Alloc)), inner, *(s for s in end if not isinstance(s, Alloc)))
     return [*allocs, If(compare("lt", loop.start, loop.stop), work, loc=loop.loc)]
 
 
-def _last_trip(loop: For):  # type: ignore[no-untyped-def]
+def _last_trip(loop: For) -> Expr:
     """The loop variable's value in the last trip."""
     trips = (loop.stop - loop.start + loop.step - 1) // loop.step
     return loop.start + (trips - 1) * loop.step
