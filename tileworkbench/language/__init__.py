@@ -103,6 +103,7 @@ from .barrier import (
     warpgroup_wait,
     ws,
 )
+from .boundloops import launch_thread, thread_binding
 from .choices import Else, If, Then
 from .clusters import copy_cluster
 from .debug import device_assert, evaluate, let, print
@@ -136,7 +137,6 @@ from .loops import (
     grid,
     parallel,
     serial,
-    thread_binding,
     unroll,
     vectorized,
 )
@@ -262,6 +262,7 @@ from .tensor import (
     const,
     dynamic,
     empty,
+    handle,
     ptr,
     symbolic,
 )

@@ -13,12 +13,12 @@ from ..errors import Loc
 from ..ir.expr import Buffer, Call, Const, Expr, Load, Var
 from ..ir.node import walk
 from ..ir.stmt import Eval, Let, Region, Store
+from .boundloops import BlockLoop, ThreadLoop
 from .builder import LOOPS, UNSET, Builder, Frame, current
 from .dtypes import dtype as DTypeName
 from .faults import fault
 from .fitted import fitted
 from .lanes import Lanes, VectorVariable, alike, elements_at, has_ramp
-from .loopbodies import ThreadLoop
 from .operators import PYTHON, Operators
 from .regions import element, index_buffer
 from .tensor import TensorType
@@ -47,7 +47,7 @@ class Assignments(Operators):
             return value
         builder.hint = None
         scope = builder.scope
-        if isinstance(value, ThreadLoop):
+        if isinstance(value, BlockLoop | ThreadLoop):
             value = value.index(builder, self.loc(k))
         if isinstance(value, Buffer) and value.space == "var":
             scope.variables[name] = element(value)

@@ -35,6 +35,7 @@ class Launch:
     loc: Loc | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
     launch_kind: str = "Kernel"
+    open_threads: set[int] | None = None  # of a launch by loops: dimensions whose threads a loop has given
 
     def run(
         self, builder: Builder, names: str | tuple[str, ...], loc: Loc, keep: Callable[[Builder, str, Any], Any]
@@ -89,7 +90,7 @@ def Kernel(*blocks: Any, threads: Any = None, prelude: str | None = None) -> Lau
     ints, default 128).
 
     `with T.Kernel(nx, ny, threads=128) as (bx, by):` names the block's indices."""
-    return Launch(_grid(blocks), _threads(threads), prelude)
+    return Launch(_grid(blocks), block_threads(threads), prelude)
 
 
 def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None) -> Launch:
@@ -99,7 +100,7 @@ def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude:
         raise fault(
             f"cluster_dims={shown(cluster_dims)}", "1–3 ints whose product is at most 16", "for example (2, 1, 1)"
         )
-    return Launch(_grid(blocks), _threads(threads), prelude, cluster=(*dims, *(1,) * (3 - len(dims))))
+    return Launch(_grid(blocks), block_threads(threads), prelude, cluster=(*dims, *(1,) * (3 - len(dims))))
 
 
 def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -112,7 +113,7 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
     return as_shape(blocks, "T.Kernel", 0) if blocks else (1,)
 
 
-def _threads(threads: Any) -> tuple[int, ...]:
+def block_threads(threads: Any) -> tuple[int, ...]:
     given = tuple(threads) if isinstance(threads, list | tuple) else (128 if threads is None else threads,)
     if not 1 <= len(given) <= 3 or any(isinstance(t, bool | Expr) or not hasattr(t, "__index__") for t in given):
         raise ShapeError(

@@ -146,32 +146,6 @@ def check_unrolled(loop: For) -> None:
         )
 
 
-@dataclass(eq=False)
-class ThreadLoop(Loop):
-    """T.thread_binding: the index is the thread's own, the body runs once."""
-
-    dim: int = 0
-
-    def run(self, builder: Builder, names: tuple[str, ...], loc: Loc, keep: Keep) -> Iterator[tuple[Var, ...]]:
-        var = self.index(builder, loc)
-        keep(builder, names[0], var)
-        yield (var,)
-
-    def index(self, builder: Builder, loc: Loc) -> Var:
-        """The thread's index, which `tx = T.thread_binding(...)` names without a loop."""
-        launch = builder.launch
-        shape = (*launch.thread_shape, 1, 1) if launch is not None else ()
-        extent = self.ranges[0][1]
-        if launch is None or extent != shape[self.dim]:
-            raise fault(
-                f"T.thread_binding over {extent} threads",
-                "it runs over all threads of one dimension of the block",
-                f"use {shape[self.dim]} threads" if shape else "move it inside `with T.Kernel(...)`",
-                loc,
-            )
-        return launch.thread_vars[self.dim]  # type: ignore[no-any-return]
-
-
 def ranged(kind: str, start: Any, stop: Any, step: Any, hints: dict[str, Any], made: type[Loop] | None = None) -> Loop:
     """A loop over one range, its bounds checked; `made`: the class of the loop."""
     if stop is None:

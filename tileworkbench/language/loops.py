@@ -7,8 +7,7 @@ from typing import Any
 from .builder import current
 from .faults import fault, shown
 from .layouts import check_layout
-from .loopbodies import Loop, ThreadLoop, ranged
-from .remarks import remarks
+from .loopbodies import Loop, ranged
 
 
 def serial(start: Any, stop: Any = None, step: Any = None, *, annotations: Any = None) -> Loop:
@@ -86,20 +85,6 @@ def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> Loop:
     if builder is not None and builder.launch is not None and (stop is None or (isinstance(start, int) and start == 0)):
         return Parallel(start if stop is None else stop, annotations=annotations)
     return ranged("serial", start, stop, None, {"annotations": annotations})
-
-
-def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", *, annotations: Any = None) -> Loop:
-    """A loop over the threads of one dimension of the block: its index is the thread's."""
-    remarks(annotations)
-    axes = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
-    if thread not in axes or (stop is not None and start != 0):
-        raise fault(
-            f"T.thread_binding({shown(start)}, {shown(stop)}, thread={shown(thread)})",
-            f"it starts at 0 and names one of {', '.join(axes)}",
-            "use T.Kernel for blocks",
-        )
-    extent = start if stop is None else stop
-    return ThreadLoop("thread_binding", ((0, extent, 1),), dim=axes.index(thread))
 
 
 Serial, Unroll, Vectorized = serial, unroll, vectorized

@@ -21,7 +21,7 @@ _NEEDS = {
         "IntImm Shuffle StringImm TVMBackendAllocWorkspace TVMBackendFreeWorkspace "
         "allocate anylist_getitem anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed "
         "call_cpacked call_cpacked_lowered call_llvm_intrin call_llvm_pure_intrin call_packed call_packed_lowered "
-        "decl_buffer end_profile_intrinsic func_attr get_let_value handle has_let_value launch_thread "
+        "decl_buffer end_profile_intrinsic func_attr get_let_value has_let_value "
         "lookup_param loop_break q_multiply_shift q_multiply_shift_per_axis reads ret sblock sblock_attr "
         "start_profile_intrinsic target tvm_stack_alloca tvm_stack_make_array tvm_stack_make_shape "
         "tvm_struct_get tvm_struct_set tvm_thread_invariant tvm_throw_last_error tvm_tuple undef "

@@ -69,6 +69,14 @@ def make_tensor_from_addr(
     return _at_address(builder, addr, shape, dtype, strides)
 
 
-def match_buffer(param: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Buffer:
-    """The older spelling of T.make_tensor."""
+def match_buffer(
+    param: Any, shape: Any, dtype: Any = "float32", data: Any = None, strides: Any = None, elem_offset: Any = None,
+    scope: str = "global", align: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: Any = None,
+) -> Buffer:  # fmt: skip
+    """The older spelling of T.make_tensor. `align`, `offset_factor` and `buffer_type` change nothing here."""
+    if data is not None or elem_offset is not None or scope != "global" or axis_separators:
+        raise fault(
+            "T.match_buffer with data, elem_offset, another scope or axis_separators",
+            "it gives a pointer in global memory a shape, dtype and strides", "T.match_buffer(ptr, shape, dtype)",
+        )  # fmt: skip
     return make_tensor(param, shape, dtype, strides or None)

@@ -96,7 +96,8 @@ class StridedFactory:
 class PointerFactory:
     """`T.ptr` as an annotation, or `T.ptr(dtype)`; as an element type it means a table of pointers."""
 
-    __name__ = "ptr"
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
 
     def __call__(self, dtype: Any = "float32", storage_scope: str = "global") -> PointerType:
         return PointerType(as_dtype(dtype), scope_space(storage_scope))
@@ -112,7 +113,7 @@ SharedBuffer = TensorFactory("SharedBuffer", "shared")
 FragmentBuffer = TensorFactory("FragmentBuffer", "fragment")
 LocalBuffer = TensorFactory("LocalBuffer", "local")
 StridedTensor = StridedFactory()
-ptr = PointerFactory()
+ptr, handle = PointerFactory("ptr"), PointerFactory("handle")
 
 
 def scope_space(scope: str) -> str:
