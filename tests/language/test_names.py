@@ -153,7 +153,7 @@ def test_names_that_are_not_built_say_what_they_need():
     for name, words in {
         "alloc_tmem": "sm_100",
         "ptx_mma_block_scale": "sm_120",
-        "launch_thread": "TVM's own IR",
+        "func_attr": "TVM's own IR",
         "ptx_mma_sp": "not built yet",
         "tma_load": "T.tma_copy",
     }.items():

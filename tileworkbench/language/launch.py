@@ -114,6 +114,7 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def block_threads(threads: Any) -> tuple[int, ...]:
+    """The threads of a block in each dimension, checked."""
     given = tuple(threads) if isinstance(threads, list | tuple) else (128 if threads is None else threads,)
     if not 1 <= len(given) <= 3 or any(isinstance(t, bool | Expr) or not hasattr(t, "__index__") for t in given):
         raise ShapeError(
