@@ -49,7 +49,7 @@ def test_thread_indices_by_their_older_name():
 
 
 def test_loops_over_blocks_stand_outside():
-    with pytest.raises(TileError, match="over blockIdx.x here"):
+    with pytest.raises(TileError, match=r"over blockIdx\.x here"):
 
         @T.prim_func
         def inside(A: T.Tensor((64,), "int32")):
@@ -57,7 +57,7 @@ def test_loops_over_blocks_stand_outside():
                 for bx in T.thread_binding(2, thread="blockIdx.x"):
                     A[bx] = 1
 
-    with pytest.raises(TileError, match="over blockIdx.y here"):
+    with pytest.raises(TileError, match=r"over blockIdx\.y here"):
 
         @T.prim_func
         def lone(A: T.Tensor((64,), "int32")):

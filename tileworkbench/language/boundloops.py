@@ -10,11 +10,11 @@ from typing import Any
 from ..errors import Loc
 from ..ir.expr import Var
 from .builder import Builder
+from .extents import as_shape
 from .faults import fault, shown
 from .launch import Launch, block_threads
 from .loopbodies import Keep, Loop
 from .remarks import remarks
-from .tensor import as_shape
 
 THREADS, BLOCKS = ("threadIdx.x", "threadIdx.y", "threadIdx.z"), ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 
