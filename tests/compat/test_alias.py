@@ -16,7 +16,7 @@ import tileworkbench.language as T
 from tileworkbench.compat import alias_tilelang, remove_alias, run_script
 from tileworkbench.compat.surface import PAGES, page
 from tileworkbench.errors import LanguageError, OptionError, TargetError, TileError
-from tileworkbench.ir.text import show_expr
+from tileworkbench.ir.text import show, show_expr
 
 SCRIPT = """
 import sys
@@ -211,6 +211,9 @@ def test_conditions_by_tvms_names():
 
         a, b = Var("a", T.int32), Var("b", T.int32)
         made = Or(Not(tirx.all(a < b, b < 4)), And(a > 1, b > 1))
+        assert isinstance(T.exp(Var("x", T.float32)), tirx.Call) and not isinstance(a + b, tirx.Call)
+        with pytest.raises(TargetError, match="intermediate form"):
+            tirx.Call("float32", "exp", [a])
         assert str(made.dtype) == "bool" and show_expr(made) == "not (a < b and b < 4) or a > 1 and b > 1"
 
 
@@ -236,3 +239,23 @@ def test_storage_of_packed_types():
 
         assert resolve_torch_storage_dtype(T.float16) == T.float16 and resolve_torch_storage_dtype(T.int4) == T.int8
         assert resolve_torch_storage_dtype(T.float4_e2m1fn) == T.float4_e2m1fnx2
+
+
+def test_helper_functions_compare_types_by_name():
+    """A helper outside the kernel's text sees the value's own type."""
+    seen = []
+
+    def doubled(x, tile):
+        seen.append(
+            (x.dtype == "float16", x.dtype == "float32", x.dtype in ("float16", "int8"), tile.dtype == T.float16)
+        )
+        return x * 2 if x.dtype == "float16" else x * 3
+
+    @T.prim_func
+    def kernel(A: T.Tensor((32,), "float16"), B: T.Tensor((32,), "float16")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(32):
+                B[i] = doubled(A[i], A)
+
+    assert seen == [(True, False, True, True)]
+    assert "A[i] * 2.0" in show(kernel.kernel)

@@ -125,7 +125,7 @@ def test_constants_beyond_the_range_of_a_type_are_infinite():
     def kernel(C: T.Tensor((3,), "float16")):
         with T.Kernel(1, threads=32):
             C[0] = T.max_value("bfloat16")
-            C[1] = -1e30
+            C[1] = T.cast(-1e30, "float16")
             C[2] = 65504
 
     everywhere(kernel, [], np.array([np.inf, -np.inf, 65504]))

@@ -15,6 +15,7 @@ from ..language.loopbodies import Loop
 from ..target import Target
 from .foreign import Foreign, ForeignName
 
+_TVM = "TVM's intermediate form, which this compiler does not have"
 PrimExpr = expr.Expr
 Var = language.Var
 Buffer = expr.Buffer
@@ -173,7 +174,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(language, name)
     except (TileError, AttributeError):
-        return Foreign(f"tvm.tirx.{name}", "TVM's intermediate form, which this compiler does not have")
+        return Foreign(f"tvm.tirx.{name}", _TVM)
 
 
 class _Frames(type):
@@ -188,3 +189,17 @@ class _Frames(type):
 
 class IRBuilderFrame(metaclass=_Frames):
     """What TVM's builder opens for a statement with a body."""
+
+
+class _Calls(type):
+    """Calls of functions count as instances; none is made by this name."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, expr.Call)
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        return Foreign("tvm.tirx.Call", _TVM)(*args, **named)
+
+
+class Call(metaclass=_Calls):
+    """What a mathematical function makes of an expression."""

@@ -14,7 +14,8 @@ from ..errors import ShapeError
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A scalar type. `kind` is int, uint, float, bool or handle; `bits` the storage width of one element."""
+    """A scalar type. `kind` is int, uint, float, bool or handle; `bits` the storage width of one element. It equals its
+    own name and its other names, as kernels' helper functions compare them."""
 
     name: str
     kind: str
@@ -25,6 +26,15 @@ class DType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_float", self.kind == "float")
         object.__setattr__(self, "is_int", self.kind in ("int", "uint"))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            name = other.removeprefix("torch.")
+            return _ALIASES.get(name, name) == self.name
+        return self is other or (isinstance(other, DType) and other.name == self.name) or NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def bytes(self) -> int:
