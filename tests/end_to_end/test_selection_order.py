@@ -139,6 +139,35 @@ def test_a_side_that_no_thread_comes_to_is_left_out() -> None:
     everywhere(covered, [a], a, ("sm_80", "sm_90a"))
 
 
+def test_a_pipeline_of_some_warps_leaves_its_last_tile_to_the_others() -> None:
+    """The tile is read by all warps after the loop: the loop, which is one warp's, keeps no versions of it."""
+
+    @T.prim_func
+    def last(
+        A: T.Tensor((4, 64), "int32"),
+        B: T.Tensor((5, 32), "int32"),
+        C: T.Tensor((4, 64), "int32"),
+        D: T.Tensor((32,), "int32"),
+    ):
+        with T.Kernel(1, threads=128):
+            f = T.alloc_fragment((4, 64), "int32")
+            s = T.alloc_shared((32,), "int32")
+            if T.get_thread_binding() < 32:
+                T.copy(A, f)
+            for k in T.Pipelined(5, num_stages=4):
+                T.copy(B[k, 0:32], s)
+                for i, j in T.Parallel(4, 64):
+                    f[i, j] = f[i, j] * 2 + s[j % 32]
+            T.copy(f, C)
+            T.copy(s, D)
+
+    a, b = integers(46, (4, 64), "int32"), integers(47, (5, 32), "int32")
+    c = a
+    for k in range(5):
+        c = c * 2 + np.tile(b[k], 2)
+    everywhere(last, [a, b], [c, b[4]], ("sm_80", "sm_90a"))
+
+
 def test_asking_twice_changes_nothing() -> None:
     target = Target.of("sm_90a")
     once = groups(canonicalise(chain().kernel, target), target)

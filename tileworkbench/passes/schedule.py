@@ -32,14 +32,15 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
     """Pipelined loops of one-role kernels made into prologue and steady loop; rings and versions recorded."""
     made: list[Channel] = []
     notes: list[str] = []
-    body = tuple(_role(role, kernel, target, made, notes) for role in kernel.body)
+    body = tuple(_role(role, role, kernel, target, made, notes) for role in kernel.body)
     channels = (*kernel.channels, *made)
     versions = {b: c.depth for c in channels for b in c.buffers}
     return kernel.with_(body=body, channels=channels, versions=versions, notes=(*kernel.notes, *notes))
 
 
-def _role(role: Stmt, kernel: Kernel, target: Target, made: list[Channel], notes: list[str]) -> Stmt:
-    if not isinstance(role, Role):
+def _role(role: Stmt, whole: Stmt, kernel: Kernel, target: Target, made: list[Channel], notes: list[str]) -> Stmt:
+    """The role's loops; `whole` is the outermost role around it, whose other warps may use the same tiles."""
+    if not isinstance(role, Role) or not isinstance(whole, Role):
         return role
 
     def go(s: Stmt) -> Stmt | tuple[Stmt, ...]:
@@ -51,10 +52,10 @@ def _role(role: Stmt, kernel: Kernel, target: Target, made: list[Channel], notes
             if depth >= 2:
                 facts = kernel_facts(kernel, target, warps=role.warps)
                 early = s if kernel.attrs.get("rows_at_once") else _with_rows(s, facts, target)
-                return _pipeline(early, written, depth, role, made, notes, s)
+                return _pipeline(early, written, depth, role, whole, made, notes, s)
             return s
         if isinstance(s, Role):  # some of the role's warps: their rings are their own
-            return _role(s, kernel, target, made, notes)
+            return _role(s, whole, kernel, target, made, notes)
         return map_children(s, lambda c: go(c) if isinstance(c, Stmt) else c)
 
     def _flat(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -68,15 +69,15 @@ def _role(role: Stmt, kernel: Kernel, target: Target, made: list[Channel], notes
 
 
 def _pipeline(
-    loop: For, written: For, depth: int, role: Role, made: list[Channel], notes: list[str], plain: For
+    loop: For, written: For, depth: int, role: Role, whole: Role, made: list[Channel], notes: list[str], plain: For
 ) -> Stmt | tuple[Stmt, ...]:
     """The loop with its copies ahead; `plain` (without rows among them) where it is not to be."""
     copies = [s for s in loop.body if isinstance(s, Issue) and _ahead(s)]
     if not copies:
         return plain
-    reason = _why_not(loop, copies, role) or _used_outside(written, copies, role)
+    reason = _why_not(loop, copies, whole) or _used_outside(written, copies, whole)
     if reason and loop is not plain:
-        return _pipeline(plain, written, depth, role, made, notes, plain)
+        return _pipeline(plain, written, depth, role, whole, made, notes, plain)
     if reason:
         notes.append(f"the loop at {loop.loc} is not pipelined: {reason}")
         return loop
