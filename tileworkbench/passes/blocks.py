@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..errors import LanguageError
+from ..errors import TargetError
 from ..ir.kernel import Kernel
 from ..ir.node import Node, children, walk
 from ..ir.op import Choice, ElementStmt, Op
@@ -23,7 +23,7 @@ def launched_threads(kernel: Kernel, choices: Mapping[Op, Choice], lanes: int) -
     together = next((op for op, c in choices.items() if c.impls[0].scope in ("warp", "warpgroup")), None)
     numbered, each = _numbered(kernel), frozenset(_by_each_thread(kernel.body))
     if together is not None and (numbered or each - {Store}):
-        raise LanguageError(
+        raise TargetError(
             f"T.{together.name} in a block of {kernel.threads} threads of which each does something by itself",
             rule=f"it needs whole warps of {lanes} threads",
             fix=f"use threads={whole} and guard the code on thread indices",
