@@ -50,5 +50,5 @@ def test_importing_the_package_is_quick_to_start_with():
     code = "import sys, tileworkbench; print(sorted(m for m in sys.modules if m.startswith('tileworkbench')))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == str(
-        ["tileworkbench", *(f"tileworkbench.{name}" for name in ("errors", "options", "places", "simulate"))]
+        ["tileworkbench", *(f"tileworkbench.{name}" for name in ("errors", "knobs", "options", "places", "simulate"))]
     ).split()  # fmt: skip
