@@ -95,11 +95,12 @@ def test_a_copy_of_a_stretch_of_each_block_converts():
     everywhere(kernel, [a, FIRST, LENGTHS], np.where(inside(800)[:, None], a, 0).astype(np.float16))
 
 
-def test_a_stretch_into_shared_memory():
+@pytest.mark.parametrize("alloc", (T.alloc_shared, T.alloc_fragment), ids=("shared", "fragment"))
+def test_a_stretch_of_a_tile(alloc):
     @T.prim_func
     def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((4, 320), "int32")):
         with T.Kernel(4, threads=64) as bx:
-            tile = T.alloc_shared((320,), "int32")
+            tile = alloc((320,), "int32")
             T.fill(tile, -1)
             T.copy(A[bx : bx + L[bx]], tile[0 : L[bx]])
             T.copy(tile, B[bx, :])
@@ -151,20 +152,6 @@ def test_a_tile_that_is_too_small_for_such_a_slice():
         tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="tile")
     with pytest.raises(LaunchError, match="length elements of `A` are copied as a tile of 128"):
         tw.simulate(tail_of(129, 128), a, np.zeros((128, 4), np.int32), a.copy(), level="thread", target="sm_90a")
-
-
-def test_a_stretch_of_a_fragment():
-    @T.prim_func
-    def kernel(A: T.Tensor((800,), "int32"), L: T.Tensor((4,), "int32"), B: T.Tensor((4, 320), "int32")):
-        with T.Kernel(4, threads=64) as bx:
-            tile = T.alloc_fragment((320,), "int32")
-            T.fill(tile, -1)
-            T.copy(A[bx : bx + L[bx]], tile[0 : L[bx]])
-            T.copy(tile, B[bx, :])
-
-    a, i = integers(6, (800,), "int32"), np.arange(320)
-    want = [np.where(i < L, a[bx + i], -1) for bx, L in enumerate(LENGTHS)]
-    everywhere(kernel, [a, LENGTHS], np.array(want))
 
 
 def test_updates_of_a_stretch():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from .expr import Buffer, Expr, Var, const
+from .expr import Buffer, Const, Expr, Var, const
 from .node import Node, node
 
 
@@ -31,6 +31,14 @@ class For(Stmt):
     def attr(self, key: str, default: Any = None) -> Any:
         """The user's hint of this name."""
         return dict(self.attrs).get(key, default)
+
+    @property
+    def trips(self) -> int | None:
+        """How often the loop runs; None where a bound is known only at run time."""
+        bounds = (self.start, self.stop, self.step)
+        if not all(isinstance(e, Const) for e in bounds):
+            return None
+        return len(range(*(int(e.value) for e in bounds)))  # type: ignore[attr-defined]
 
 
 @node

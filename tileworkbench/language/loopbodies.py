@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Loc
-from ..ir.expr import Const, Expr, Var, as_expr
+from ..ir.expr import Expr, Var, as_expr
 from ..ir.node import walk
 from ..ir.stmt import For, Stmt
 from ..ops.parallel import Parallel as ParallelOp
@@ -58,7 +58,7 @@ class Loop:
                 yield (*outer, var)
         kind = _KINDS[self.loop_kind]
         made = For(var, as_index(start), as_index(stop), as_index(step), tuple(frame.body), kind, self.hints, loc=loc)
-        if constant_trips(made) != 0:
+        if made.trips != 0:
             builder.emit(self.closed(builder, made))
 
     def closed(self, builder: Builder, loop: For) -> For:
@@ -123,17 +123,9 @@ def as_index(value: Any) -> Expr:
     return as_expr(value)
 
 
-def constant_trips(loop: For) -> int | None:
-    """How often a loop runs; None when that is known only at run time."""
-    bounds = (loop.start, loop.stop, loop.step)
-    if not all(isinstance(b, Const) for b in bounds):
-        return None
-    return len(range(*(int(b.value) for b in bounds)))  # type: ignore[attr-defined]
-
-
 def check_unrolled(loop: For) -> None:
     """An unrolled loop may not become more statements than the option allows."""
-    trips = constant_trips(loop)
+    trips = loop.trips
     if trips is None:
         return
     size = sum(isinstance(n, Stmt) for n in walk(loop.body))

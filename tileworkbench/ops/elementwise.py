@@ -178,7 +178,7 @@ UNROLLED = 256  # statements that a loop over a private array may become
 
 def loop_kind(s: For, walks_registers: bool = False) -> str:
     """serial or unroll: loops that the user unrolls and loops over registers are flattened when trips are known."""
-    trips = private.constant_trips(s)
+    trips = s.trips
     if trips is None:
         return "serial"
     if walks_registers or s.kind in ("vector", "unroll"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from ..ir.expr import Buffer, Const, Expr, Load, Special, Var, as_expr, compare, const
+from ..ir.expr import Buffer, Expr, Load, Special, Var, as_expr, compare, const
 from ..ir.node import walk
 from ..ir.stmt import ONE, ZERO, For, If, Let, Region, Stmt, Store
 from .context import Context
@@ -42,14 +42,6 @@ def _look(registers: Buffer, index: Expr, ctx: Context, act: object) -> tuple[St
     size = registers.static_size() or 1
     chosen = If(compare("eq", at, place), (act(place),))  # type: ignore[operator]
     return (Let(at, index), For(place, ZERO, const(size), ONE, (chosen,), "unroll"))
-
-
-def constant_trips(s: For) -> int | None:
-    """Trips of a loop whose bounds are constants."""
-    bounds = (s.start, s.stop, s.step)
-    if not all(isinstance(e, Const) for e in bounds):
-        return None
-    return len(range(*(int(e.value) for e in bounds)))  # type: ignore[attr-defined]
 
 
 def walks_private(s: For) -> bool:

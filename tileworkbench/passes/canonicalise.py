@@ -17,7 +17,6 @@ from ..ir.region import root
 from ..ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
 from ..ops.copy import Copy
 from ..ops.parallel import Parallel
-from ..ops.private import constant_trips
 from ..target import Target
 
 MOST_TRIPS = 8  # of a loop that is written out
@@ -76,7 +75,7 @@ def _statement(s: Stmt, threads: frozenset[Var]) -> Stmt | tuple[Stmt, ...]:
 def _unrolled(s: For) -> tuple[Stmt, ...] | None:
     """The trips of a short loop whose index tells which element of a fragment a parallel loop means (registers are
     found by constants), or which part of a shared tile an operation. None for other loops."""
-    trips = constant_trips(s) if s.kind in ("serial", "unroll") else None
+    trips = s.trips if s.kind in ("serial", "unroll") else None
     if trips is None or not 1 <= trips <= MOST_TRIPS or any(isinstance(n, (Break, Continue)) for n in walk(s.body)):
         return None
     inside = (n for op in walk(s.body) if isinstance(op, Parallel) for n in walk(op.body))

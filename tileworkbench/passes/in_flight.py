@@ -45,8 +45,7 @@ def filled(kernel: Kernel) -> frozenset[Buffer]:
 def _of_role(role: Role, kernel: Kernel, target: Target) -> list[For]:
     """The loops whose tile nothing else in the role touches, each element by one thread, and which come to the
     barrier."""
-    own = tuple(n for n in _own(role.body))
-    if any(isinstance(n, (Break, Continue)) for n in own):
+    if any(isinstance(n, (Break, Continue)) for n in _own(role.body)):
         return []
     loops = [loop for loop in _awaited(role.body, False) if loop.attr(ASKED)]
     written = {loop: next(a.buffer for a in accesses(loop) if a.writes) for loop in loops}

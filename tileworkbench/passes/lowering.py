@@ -18,7 +18,6 @@ from ..ir.stmt import Alloc, Break, Continue, For, If, Let, Region, Stmt, Store,
 from ..ir.uniform import Uniformity, narrower, rank
 from ..ops.context import Context
 from ..ops.elementwise import emit_simt, emit_vector, loop_kind, while_loop
-from ..ops.private import constant_trips
 from ..ops.values import expression, thread_scope
 from ..ops.warpgroup import SetMaxRegisters
 from .facts import after_let
@@ -201,7 +200,7 @@ class Lowering:
             parts.append(self.ctx.facts.simplify(made))
         start, stop, step = parts
         loop = replace(s, start=start, stop=stop, step=step)
-        trips = constant_trips(loop)
+        trips = loop.trips
         if s.kind == "vector" and trips and loop.step.value == 1 and all(isinstance(x, Store) for x in s.body):  # type: ignore[attr-defined]
             return (*pre, *emit_vector(loop, trips, self.ctx))
         kind = loop_kind(loop)

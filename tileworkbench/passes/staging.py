@@ -8,14 +8,13 @@ from ..ir.planned import Complete, Issue
 from ..ir.region import is_whole, root
 from ..ir.stmt import Alloc, Break, Continue, For, Stmt
 from ..ops.copy import Copy
-from ..ops.private import constant_trips
 
 
 def once(loop: For) -> tuple[Stmt, ...]:
     """The loop, after the staging copies of fragments that it does not change. Only where it has trips for certain:
     before others the fragment may be undefined."""
     leaves = any(isinstance(n, (Break, Continue)) for n in walk(loop.body))
-    if loop.kind not in ("serial", "unroll") or leaves or (constant_trips(loop) or 0) < 1:
+    if loop.kind not in ("serial", "unroll") or leaves or (loop.trips or 0) < 1:
         return (loop,)
     before: list[Stmt] = []
     body = list(loop.body)

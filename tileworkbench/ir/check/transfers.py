@@ -88,9 +88,8 @@ def _count(sums: Sums, into: dict[Buffer, int], b: Buffer, size: object, skipped
 
 def _loop(s: For, sums: Sums, skipped: set[Buffer]) -> None:
     inner = _body(s.body, skipped)
-    bounds = (s.start, s.stop, s.step)
-    if all(isinstance(e, Const) for e in bounds):
-        sums.add(inner, len(range(*(int(e.value) for e in bounds))))  # type: ignore[attr-defined]
+    if s.trips is not None:
+        sums.add(inner, s.trips)
     else:
         _even(s, inner, sums)
 
