@@ -140,6 +140,11 @@ def ending(output: str) -> tuple[str, str, str]:
     return "", lines[-1][:300] if lines else "", ""
 
 
+def out_of_memory(outcome: Outcome) -> bool:
+    """Whether the card had no memory left, in torch's words or in the driver's."""
+    return outcome.error == "OutOfMemoryError" or "CUDA_ERROR_OUT_OF_MEMORY" in outcome.message
+
+
 def all_run(jobs: list[Job], alone: list[str], workers: int, act: Callable[[Job], Outcome]) -> Iterator[Outcome]:
     """Outcomes as they come. Jobs whose names hold a word of `alone` run last, one at a time, and so do once more those
     that found no memory on the card beside others."""
@@ -147,7 +152,7 @@ def all_run(jobs: list[Job], alone: list[str], workers: int, act: Callable[[Job]
     with ThreadPoolExecutor(workers) as pool:
         together = {pool.submit(act, job): job for job in jobs if job not in single}
         for done in as_completed(together):
-            if workers > 1 and done.result().error == "OutOfMemoryError":
+            if workers > 1 and out_of_memory(done.result()):
                 single.append(together[done])
             else:
                 yield done.result()

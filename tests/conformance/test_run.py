@@ -126,14 +126,18 @@ def test_scripts_that_run_alone_come_last(checkout, tmp_path):
     assert ran[-1] == "a/good.py" and len(ran) == 4
 
 
-def test_scripts_that_find_no_memory_beside_others_run_again(checkout, tmp_path):
+NO_MEMORY = (("OutOfMemoryError", ""), ("LaunchError", "allocating 8 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (2)"))
+
+
+@pytest.mark.parametrize("problem", NO_MEMORY, ids=["torch", "driver"])
+def test_scripts_that_find_no_memory_beside_others_run_again(checkout, tmp_path, problem):
     ran: list[str] = []
 
     def act(job: run.Job) -> run.Outcome:
         full = "good" in job.name and job.name not in ran
         ran.append(job.name)
-        status, error = ("failed", "OutOfMemoryError") if full else ("passed", "")
-        return run.Outcome(job.name, job.group, status, 0.0, error)
+        status, error, said = ("failed", *problem) if full else ("passed", "", "")
+        return run.Outcome(job.name, job.group, status, 0.0, error, said)
 
     outcomes = list(run.all_run(run.listed(checkout, [], tmp_path / "list"), [], 3, act))
     assert {o.status for o in outcomes} == {"passed"} and len(outcomes) == 4 and ran.count("a/good.py") == 2

@@ -13,6 +13,7 @@ from tileworkbench.options import options
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
 from tileworkbench.runtime import cudaheaders, elf, nvrtc, ptxas
+from tileworkbench.runtime.buildoptions import BuildOptions
 
 TEXT = """\
 extern "C" __global__ void __launch_bounds__(128) k(float* a, const float* b, int n) {
@@ -47,6 +48,14 @@ def test_build_gives_a_cubin_and_its_figures(arch: str) -> None:
     assert 4 <= binary.registers <= 64
     assert f".target {arch}" in binary.ptx
     assert not binary.warnings and not binary.serialised
+
+
+def test_the_drivers_cache_is_not_asked() -> None:
+    """What comes from there comes without the assembler's report."""
+    if nvrtc._release() < (12, 9):
+        pytest.skip("this NVRTC keeps nothing")
+    assert "--no-cache" in nvrtc._flags("sm_90a", BuildOptions.parse(()))
+    assert nvrtc.build(source()).spills == nvrtc.build(source()).spills == 0
 
 
 def test_the_cubin_itself_tells_the_same_figures() -> None:

@@ -141,6 +141,8 @@ def _flags(arch: str, options: BuildOptions) -> list[str]:
         "--ptxas-options=--warn-on-spills",
     ]
     flags += ["--minimal", "--no-source-include"] if _release() >= (12, 8) else []
+    # What NVRTC finds in the driver's cache comes without ptxas' report; this package keeps what it built itself.
+    flags += ["--no-cache"] if _release() >= (12, 9) else []
     flags += ["--use_fast_math"] if options.fast_math else []
     flags += ["--generate-line-info"] if options.line_info and not options.debug else []
     flags += ["--device-debug"] if options.debug else []
