@@ -110,7 +110,7 @@ def against_tilelang(run: dict[str, Any]) -> list[str]:
         (
             f"Kernel time here over TileLang's, in the {len(ratios)} core scripts whose kernels bear one name on both "
             f"sides: median {ratios[len(ratios) // 2]:.2f}, above 3 in {len([r for r in ratios if r > 3])} (from "
-            f"{ratios[0]:.2f} to {ratios[-1]:.2f}; the reasons are kept with the results)."
+            f"{ratios[0]:.2f} to {ratios[-1]:.2f})."
         ),
     ]
 

@@ -141,8 +141,9 @@ def ending(output: str) -> tuple[str, str, str]:
 
 
 def out_of_memory(outcome: Outcome) -> bool:
-    """Whether the card had no memory left, in torch's words or in the driver's."""
-    return outcome.error == "OutOfMemoryError" or "CUDA_ERROR_OUT_OF_MEMORY" in outcome.message
+    """Whether the card had no memory left, in the words of torch, the driver or cuBLAS."""
+    said = ("CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")
+    return outcome.error == "OutOfMemoryError" or any(word in outcome.message for word in said)
 
 
 def all_run(jobs: list[Job], alone: list[str], workers: int, act: Callable[[Job], Outcome]) -> Iterator[Outcome]:

@@ -91,8 +91,8 @@ def test_a_copy_of_a_stretch_of_each_block_converts():
         with T.Kernel(4, threads=96) as bx:
             T.copy(A[F[bx] : F[bx] + L[bx], :], B[F[bx] : F[bx] + L[bx], :])
 
-    a = integers(5, (800, 3))
-    everywhere(kernel, [a, FIRST, LENGTHS], np.where(inside(800)[:, None], a, 0).astype(np.float16))
+    a, initial = integers(5, (800, 3)), integers(7, (800, 3)).astype(np.float16)
+    everywhere(kernel, [a, FIRST, LENGTHS], np.where(inside(800)[:, None], a, initial), initial=[initial])
 
 
 @pytest.mark.parametrize("alloc", (T.alloc_shared, T.alloc_fragment), ids=("shared", "fragment"))

@@ -125,7 +125,8 @@ def test_torch_of_any_size(torch: Any) -> None:
             assert torch.equal(c, torch.addcmul(a, b, torch.tensor(scale, device="cuda")))
         kernel(a, b, c)
         assert torch.equal(c, a + b)
-    kernel(a[:0], b[:0], c[:0])
+    with pytest.raises(LaunchError, match="0 blocks"):
+        kernel(a[:0], b[:0], c[:0])
     kernel(a[1:], b[:-1], c[1:])
     assert torch.equal(c[1:], a[1:] + b[:-1])
 

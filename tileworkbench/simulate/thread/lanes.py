@@ -79,7 +79,6 @@ def match(p: Program, s: Match) -> Callable[[Warp], None]:
     if s.kind not in ("any", "all"):
         raise InternalError(f"no match of kind {s.kind!r}", loc=s.loc)
     source, target = registers(p, s.src, False), registers(p, s.dst, True)
-    every = (1 << p.lanes) - 1
 
     def run(w: Warp) -> None:
         if not w.full:
@@ -88,10 +87,11 @@ def match(p: Program, s: Match) -> Callable[[Warp], None]:
         out, into = target(w)
         bits = np.ascontiguousarray(rf.data[first]).view(f"u{rf.data.dtype.itemsize}")
         alike = (bits[:, None] == bits[None, :]) & w.alive[None, :]
+        lanes = np.uint64(1) << np.arange(len(bits), dtype=np.uint64)
         if s.kind == "any":
-            out.data[into] = alike.astype(np.uint64) @ (np.uint64(1) << np.arange(len(bits), dtype=np.uint64))
+            out.data[into] = alike.astype(np.uint64) @ lanes
         else:
-            out.data[into] = every if alike[w.alive][:, w.alive].all() else 0
+            out.data[into] = lanes[w.alive].sum() if alike[w.alive][:, w.alive].all() else 0
         out.defined[into] = rf.defined[first][w.alive].all()
 
     return run

@@ -204,7 +204,8 @@ def _match_any(st: State, args: list[np.ndarray], dtype: DType) -> Any:
 def _match_all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     alike, active = _alike(st, args[0])
     agree = (alike | ~active[..., None, :] | ~active[..., :, None]).all(axis=(-2, -1))[..., None]
-    return _per_thread(st, np.where(agree, dtype.numpy.type(0xFFFFFFFF), dtype.numpy.type(0)))
+    there = (active * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, keepdims=True, dtype=np.uint64)
+    return _per_thread(st, np.where(agree, there, np.uint64(0)).astype(dtype.numpy))
 
 
 def _activemask(st: State, args: list[np.ndarray], dtype: DType) -> Any:
