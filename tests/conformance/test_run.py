@@ -126,10 +126,14 @@ def test_scripts_that_run_alone_come_last(checkout, tmp_path):
     assert ran[-1] == "a/good.py" and len(ran) == 4
 
 
-NO_MEMORY = (("OutOfMemoryError", ""), ("LaunchError", "allocating 8 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (2)"))
+NO_MEMORY = (
+    ("OutOfMemoryError", ""),
+    ("LaunchError", "allocating 8 bytes failed: CUDA_ERROR_OUT_OF_MEMORY (2)"),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+)
 
 
-@pytest.mark.parametrize("problem", NO_MEMORY, ids=["torch", "driver"])
+@pytest.mark.parametrize("problem", NO_MEMORY, ids=["torch", "driver", "cublas"])
 def test_scripts_that_find_no_memory_beside_others_run_again(checkout, tmp_path, problem):
     ran: list[str] = []
 

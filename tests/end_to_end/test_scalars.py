@@ -61,7 +61,7 @@ def test_approximations_of_powers(dtype):
             for i in T.Parallel(8):
                 B[i] = T.__log2(A[i]) * 2
 
-    # Of float64 the card's log2 is within one unit in the last place: powers whose logarithms are powers themselves.
+    # Of float64 the card's log2 is within one unit in the last place; those of 1 and 2 are exact.
     a = (2.0 ** (np.arange(-3, 5) if dtype == "float16" else np.repeat([0, 1], 4))).astype(dtype)
     everywhere(kernel, [a], np.log2(a) * 2)
 

@@ -183,8 +183,12 @@ def _all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
 
 def _ballot(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     votes = _groups(_active(st, args[0], False), _WARP, False)
-    bits = (votes * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, keepdims=True, dtype=np.uint64)
-    return _per_thread(st, bits)
+    return _per_thread(st, _mask(votes)[..., None])
+
+
+def _mask(lanes: np.ndarray) -> np.ndarray:
+    """(…, lane) of flags → (…) of words with a bit a lane."""
+    return np.asarray((lanes * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, dtype=np.uint64))
 
 
 def _alike(st: State, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,15 +201,14 @@ def _alike(st: State, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _match_any(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     alike, _ = _alike(st, args[0])
-    masks = (alike * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, dtype=np.uint64)
+    masks = _mask(alike)
     return masks.astype(dtype.numpy).reshape(*masks.shape[:-2], -1)[..., : st.threads]
 
 
 def _match_all(st: State, args: list[np.ndarray], dtype: DType) -> Any:
     alike, active = _alike(st, args[0])
-    agree = (alike | ~active[..., None, :] | ~active[..., :, None]).all(axis=(-2, -1))[..., None]
-    there = (active * (np.uint64(1) << np.arange(_WARP, dtype=np.uint64))).sum(axis=-1, keepdims=True, dtype=np.uint64)
-    return _per_thread(st, np.where(agree, there, np.uint64(0)).astype(dtype.numpy))
+    agree = (alike | ~active[..., None, :] | ~active[..., :, None]).all(axis=(-2, -1))
+    return _per_thread(st, np.where(agree, _mask(active), np.uint64(0)).astype(dtype.numpy)[..., None])
 
 
 def _activemask(st: State, args: list[np.ndarray], dtype: DType) -> Any:
