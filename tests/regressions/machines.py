@@ -18,20 +18,20 @@ CANARY = 0xA5
 
 
 class Zone:
-    """A copy of an array in the middle of a larger allocation."""
+    """A copy of an array in the middle of a larger allocation, `shift` bytes after a place that suits every access."""
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.shape, self.dtype = array.shape, array.dtype
-        self.bytes = np.full(2 * GUARD + array.nbytes, CANARY, np.uint8)
+    def __init__(self, array: np.ndarray, shift: int = 0) -> None:
+        self.shape, self.dtype, self.before = array.shape, array.dtype, GUARD + shift
+        self.bytes = np.full(self.before + GUARD + array.nbytes, CANARY, np.uint8)
         self.array[...] = array
 
     @property
     def array(self) -> np.ndarray:
-        inner = self.bytes[GUARD : len(self.bytes) - GUARD]
+        inner = self.bytes[self.before : len(self.bytes) - GUARD]
         return inner.view(self.dtype).reshape(self.shape)
 
     def intact(self) -> bool:
-        return bool((self.bytes[:GUARD] == CANARY).all() and (self.bytes[-GUARD:] == CANARY).all())
+        return bool((self.bytes[: self.before] == CANARY).all() and (self.bytes[-GUARD:] == CANARY).all())
 
 
 def poisoned(like: np.ndarray) -> np.ndarray:
@@ -60,16 +60,18 @@ class Loaded:
         initial: Sequence[np.ndarray] | None = None,
         bits: bool = False,
         bounds: Sequence[np.ndarray] | None = None,
+        shift: int = 0,
         note: object = "",
     ) -> None:
         """Asserts that the parameters behind `inputs` become `truth`, bit by bit with `bits` (NaN as NaN) or within
         absolute `bounds`, that inputs are left alone, and that nothing is written beside any tensor. `initial`: what
-        those parameters hold before."""
+        those parameters hold before; tensors start `shift` elements after a multiple of 16 bytes."""
         wanted = [truth] if isinstance(truth, np.ndarray) else list(truth)
         made = range(len(inputs), len(inputs) + len(wanted)) if initial is None else ()
         for where, launch in self.launches.items():
             before = list(initial) if initial is not None else [poisoned(w) for w in wanted]
-            zones = [Zone(a) if isinstance(a, np.ndarray) else a for a in [*inputs, *before]]
+            every = [*inputs, *before]
+            zones = [Zone(a, shift * a.itemsize) if isinstance(a, np.ndarray) else a for a in every]
             launch(zones, made)
             text = f"{where}, {note}" if note != "" else where
             for n, zone in enumerate(z for z in zones if isinstance(z, Zone)):
@@ -98,10 +100,10 @@ def same_bits(got: np.ndarray, wanted: np.ndarray, err_msg: str = "") -> None:
 
 
 class Plain:
-    """A kernel whose variant assumes nothing of its arguments."""
+    """A kernel whose variant assumes nothing of its arguments, but for where they start if `aligned`."""
 
-    def __init__(self, func: Any) -> None:
-        self.kernel = general(func.kernel)
+    def __init__(self, func: Any, *, aligned: bool) -> None:
+        self.kernel = general(func.kernel, aligned=aligned)
 
 
 class Machine:
@@ -145,21 +147,29 @@ class ThreadMachine(Machine):
     def load(self, func: Any, targets: Sequence[str] = ALL) -> Loaded:
         launches: dict[str, Launch] = {}
         for name in targets:
-            variants = [lowered(f, name) for f in ((func, Plain(func)) if func.kernel.symbols() else (func,))]
-            for kernel in variants:
-                built(kernel, name)
+            kinds = [func, *([Plain(func, aligned=True)] if func.kernel.symbols() else [])]
+            variants = [_made(f, name) for f in kinds]
             for schedule in SCHEDULES:
-                launches[f"{self.name}, {name}, {schedule}"] = self._launch(variants, schedule, Target.of(name))
+                launches[f"{self.name}, {name}, {schedule}"] = self._launch(func, variants, schedule, name)
         return Loaded(launches)
 
     @staticmethod
-    def _launch(variants: Sequence[Any], schedule: str, target: Target) -> Launch:
+    def _launch(func: Any, variants: list[Any], schedule: str, name: str) -> Launch:
         def launch(zones: list[Any], made: Sequence[int]) -> None:
             args = [z.array if isinstance(z, Zone) else z for z in zones]
-            kernel = next(k for k in variants if thread.unmet(k, args) is None)
-            thread.run(kernel, args, schedule=schedule, target=target, outputs=list(made))
+            kernel = next((k for k in variants if thread.unmet(k, args) is None), None)
+            if kernel is None:
+                kernel = _made(Plain(func, aligned=False), name)
+                variants.append(kernel)
+            thread.run(kernel, args, schedule=schedule, target=Target.of(name), outputs=list(made))
 
         return launch
+
+
+def _made(func: Any, name: str) -> Any:
+    kernel = lowered(func, name)
+    built(kernel, name)
+    return kernel
 
 
 class Card(Machine):
@@ -187,7 +197,7 @@ class Card(Machine):
             source = emit(run_passes(kernel, goal), goal)
             return source, nvrtc.build(source)
 
-        launcher = Launcher([variant(func.kernel)], general=lambda: variant(general(func.kernel)))
+        launcher = Launcher([variant(func.kernel)], general=lambda kept: variant(general(func.kernel, aligned=kept)))
 
         def launch(zones: list[Any], made: Sequence[int]) -> None:
             there = [torch.from_numpy(z.bytes).cuda() if isinstance(z, Zone) else z for z in zones]
@@ -203,7 +213,7 @@ def _seen(torch: Any, flat: Any, zone: Zone) -> Any:
     """The tensor inside a flat one of bytes."""
     if not hasattr(torch, zone.dtype.name):
         pytest.skip(f"this torch has no {zone.dtype.name}")
-    inner = flat[GUARD : len(flat) - GUARD]
+    inner = flat[zone.before : len(flat) - GUARD]
     return inner.view(getattr(torch, zone.dtype.name)).view(zone.shape)
 
 

@@ -171,3 +171,28 @@ def test_tl2959_each_thread_of_a_block_adds_once(machine: Machine, threads: int)
     a = integers(1, (50,), "int32")
     wanted = np.array([2 * threads, 2 * a.sum(), threads], np.int32)
     machine.check(kernel, [a], wanted, initial=[np.zeros(3, np.int32)])
+
+
+@pytest.mark.parametrize("first", [0, 64])
+def test_copies_of_an_element_numbered_by_the_layouts_function(machine: Machine, first: int) -> None:
+    """T.Fragment hands the copy's number to forward_fn; half of the block's threads hold the tile."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 512), "float32"), B: T.Tensor((4, 512), "float32")):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_fragment((4, 512), "float32")
+            total = T.alloc_fragment((4,), "float32")
+            T.annotate_layout(
+                {
+                    x: T.Fragment(x.shape, forward_fn=lambda i, j: (first + j // 8, i * 8 + j % 8)),
+                    total: T.Fragment(total.shape, forward_fn=lambda i, rep: (first + rep, i), replicate=64),
+                }
+            )
+            for i, j in T.Parallel(4, 512):
+                x[i, j] = A[i, j]
+            T.reduce_sum(x, total, dim=1)
+            for i, j in T.Parallel(4, 512):
+                B[i, j] = x[i, j] - total[i]
+
+    a = np.random.default_rng(4).integers(-50, 50, (4, 512)).astype(np.float32)
+    machine.check(kernel, [a], a - a.sum(1, keepdims=True))

@@ -222,7 +222,7 @@ def test_variants_by_size_and_address(torch: Any) -> None:
     fast_text = ADD_TEXT.replace("scale * B[i]", "scale * B[i] + 1000.0f")  # to tell which one ran
     facts = (Fact(("eq", ("mod", "N", 4), 0), "N % 4 == 0"), Fact(("eq", ("mod", "A.ptr", 16), 0), "A at 16 bytes"))
     fast = replace(ADD, text=fast_text, facts=facts)
-    kernel = launcher(fast, general=lambda: (ADD, build.build(ADD, NO_CACHE)))
+    kernel = launcher(fast, general=lambda aligned: (ADD, build.build(ADD, NO_CACHE)))
     a, c = torch.zeros(1001, device="cuda"), torch.zeros(1001, device="cuda")
 
     def ran_fast(start: int, n: int) -> bool:

@@ -24,7 +24,7 @@ FAST = replace(ADD, facts=(DIVIDES, STARTS))
 def test_variants_are_chosen_by_their_facts(driver: FakeDriver, torch: Any) -> None:
     built = []
 
-    def general() -> tuple[Source, Binary]:
+    def general(aligned: bool) -> tuple[Source, Binary]:
         built.append(1)
         return ADD, binary(code=b"general")
 
@@ -44,7 +44,7 @@ def test_variants_are_chosen_by_their_facts(driver: FakeDriver, torch: Any) -> N
 def test_a_fact_that_every_call_must_keep_builds_no_other_variant(driver: FakeDriver, torch: Any) -> None:
     stated = replace(ADD, facts=(STARTS, replace(DIVIDES, required=True, text="Assume: N % 4 == 0")))
 
-    def general() -> tuple[Source, Binary]:
+    def general(aligned: bool) -> tuple[Source, Binary]:
         raise AssertionError("no variant is for such a call")
 
     kernel = Launcher([(stated, binary(code=b"fast"))], driver=driver, general=general)
@@ -63,7 +63,7 @@ def test_a_fact_that_every_call_must_keep_builds_no_other_variant(driver: FakeDr
 def test_a_failed_general_build_is_tried_again(driver: FakeDriver) -> None:
     attempts = []
 
-    def general() -> tuple[Source, Binary]:
+    def general(aligned: bool) -> tuple[Source, Binary]:
         attempts.append(1)
         if len(attempts) == 1:
             raise MissingDependency("no compiler")

@@ -116,6 +116,10 @@ class Bounds:
         """True when `n` surely divides `e`."""
         return self.divisor(e) % n == 0
 
+    def starts_at(self, n: int, tensor: Any) -> bool:
+        """True when `tensor` surely starts at a multiple of `n` bytes; one of which nothing is known does."""
+        return self.divisors.get(tensor, n) % n == 0
+
     def prove(self, cond: Any) -> bool | None:
         """True or False when the condition is surely so, None when unknown."""
         if isinstance(cond, bool):

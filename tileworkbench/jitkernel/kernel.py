@@ -12,6 +12,7 @@ from ..ir.expr import Buffer, Var
 from ..ir.kernel import Decision, Kernel
 from ..ir.planned import Channel, Role
 from ..ir.text import show
+from ..passes.facts import general
 from ..runtime.disassemble import SassLine, sass
 from ..runtime.launch import Launcher
 from ..target import Target
@@ -73,7 +74,7 @@ class JITKernel(TileLangNames):
 
     @functools.cached_property
     def launcher(self) -> Launcher:
-        """The launcher of a kernel for a card; building the general variant is its own decision."""
+        """The launcher of a kernel for a card; building one that assumes less is its own decision."""
         variant = self._variant("a launcher")
         if self.target.dialect != "cuda":
             raise MissingDependency(
@@ -86,8 +87,8 @@ class JITKernel(TileLangNames):
             raise self._missing("no launch")
         return Launcher([(variant.source, variant.binary)], out_idx=self.tile.outputs, general=self._general)
 
-    def _general(self) -> Any:
-        made = build(self.tile, self.target, Timing(), general=True)
+    def _general(self, aligned: bool) -> Any:
+        made = build(general(self.tile, aligned=aligned), self.target, Timing())
         return made.source, made.binary
 
     def _variant(self, what: str) -> Variant:

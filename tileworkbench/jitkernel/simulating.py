@@ -56,8 +56,12 @@ def simulate(
 
 
 def fitting(lowered: Kernel, tile_kernel: Kernel, target: Target, args: Sequence[Any]) -> Kernel:
-    """The thread-level kernel if it was built for such arguments, else the one that assumes nothing of them."""
-    return lowered if thread.unmet(lowered, args) is None else run_passes(general(tile_kernel), target)
+    """The thread-level kernel if it was built for such arguments, else the first of those that assume less."""
+    for aligned in (True, False):
+        if thread.unmet(lowered, args) is None:
+            break
+        lowered = run_passes(general(tile_kernel, aligned=aligned), target)
+    return lowered
 
 
 def thread_kernel(kernel: Any, tile_kernel: Kernel, target: Any) -> tuple[Kernel, Target]:

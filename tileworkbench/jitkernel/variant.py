@@ -52,11 +52,8 @@ class Variant:
         return self._lowered.steps
 
 
-def build(tile: Kernel, target: Target, timing: Timing, *, general: bool = False) -> Variant:
-    """Passes, emission and device compiler: here, or in a compiling process where the caller has some. `general`
-    assumes nothing about shapes and addresses."""
-    if general:
-        tile = tile.with_(attrs={**tile.attrs, "variant": "general"})
+def build(tile: Kernel, target: Target, timing: Timing) -> Variant:
+    """Passes, emission and device compiler: here, or in a compiling process where the caller has some."""
     made = None if is_edited(target) else away.build(tile, target, timing)
     return Variant(tile, target, made) if made is not None else build_here(tile, target, timing)
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import TileError
+import numpy as np
+
+from ..errors import LayoutError, TileError
 from ..ir.expr import Buffer, Const
 from ..layout import Distribution, FunctionLayout, SharedLayout, fragment_from_function
 from .builder import Builder
@@ -27,16 +29,31 @@ def Fragment(
     replicate: int = 1,
     forward_index_fn: Callable[..., Any] | None = None,
 ) -> Any:
-    """The distribution of a fragment over threads: `forward_fn` gives (thread, register), or two functions do."""
+    """The distribution of a fragment over threads: `forward_fn` gives (thread, register), or two functions do. With
+    `replicate` > 1 functions of the thread take the copy's number after the indices; registers are alike in all."""
     extents = _extents("T.Fragment", shape)
     if forward_fn is not None:
-        whole = forward_fn
+        whole, last = forward_fn, int(replicate) - 1
         forward_thread_fn = forward_thread_fn or (lambda *index: whole(*index)[0])
-        forward_index_fn = forward_index_fn or (lambda *index: whole(*index[: len(shape)])[1])
+        forward_index_fn = forward_index_fn or (lambda *index: _alike(whole, index, last))
     if forward_thread_fn is None:
         raise fault("T.Fragment without a function", "forward_fn gives (thread, register)", "T.Fragment(shape, fn)")
     thread, index = forward_thread_fn, forward_index_fn or (lambda *_: 0)
     return _called("T.Fragment", extents, lambda: fragment_from_function(extents, thread, index, int(replicate)))
+
+
+def _alike(whole: Callable[..., Any], index: Sequence[Any], last: int) -> Any:
+    """The register of an element, from a function that also takes the number of a copy where there are more."""
+    if not last:
+        return whole(*index)[1]
+    first, other = whole(*index, 0)[1], whole(*index, last)[1]
+    if not np.array_equal(first, other):
+        raise LayoutError(
+            f"T.Fragment with replicate={last + 1}: the registers of copies differ",
+            rule="copies of an element lie in the same register of their threads",
+            fix="use the copy's number for the thread alone",
+        )
+    return first
 
 
 def _extents(what: str, shape: Any) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InternalError
+from ..errors import InternalError, Loc
 from ..ir.arith import Facts
 from ..ir.dtype import INT32, INT64, DType
 from ..ir.expr import (
@@ -29,7 +29,7 @@ from ..ir.expr import (
     select,
 )
 from ..ir.instr import Addr, Bar, Elect, Reg
-from ..ir.kernel import Assumed, TmaMap
+from ..ir.kernel import TmaMap
 from ..ir.region import root
 from ..ir.stmt import ZERO, Stmt
 from ..ir.uniform import Uniformity
@@ -55,7 +55,6 @@ class Context:
     maps: dict[Any, TmaMap] = field(default_factory=dict)
     stages: dict[Any, Buffer] = field(default_factory=dict)  # staging registers by copy
     names: dict[str, int] = field(default_factory=dict)
-    assumed: list[Assumed] = field(default_factory=list)
     created: list[Buffer] = field(default_factory=list)
     scratches: dict[Any, Buffer] = field(default_factory=dict)
     shared_scratch: set[Buffer] = field(default_factory=set)
@@ -105,9 +104,9 @@ class Context:
         """A new scalar with a name of its own."""
         return Var(self.name(base), dtype)
 
-    def registers(self, base: str, count: int, dtype: DType) -> Buffer:
+    def registers(self, base: str, count: int, dtype: DType, loc: Loc | None = None) -> Buffer:
         """New registers of each thread: `count` elements of `dtype`."""
-        made = Buffer(self.name(base), (count,), dtype, "reg")
+        made = Buffer(self.name(base), (count,), dtype, "reg", loc=loc)
         self.created.append(made)
         return made
 
@@ -141,7 +140,7 @@ class Context:
                 count = buffer.static_size() or 1
             else:
                 raise InternalError(f"{buffer.name} is in {buffer.space} memory, not in registers")
-            made = self.storage[buffer] = self.registers(buffer.name, count, buffer.dtype)
+            made = self.storage[buffer] = self.registers(buffer.name, count, buffer.dtype, buffer.loc)
         return made
 
     def shared(self, buffer: Buffer) -> Buffer:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import Loc
 from ..ir.dtype import FLOAT32, DType
-from ..ir.expr import Buffer, Expr, Load, Value, as_expr, binary, cast, const, logical, select, unary
+from ..ir.expr import Buffer, Const, Expr, Load, Value, as_expr, binary, cast, const, logical, select, unary
 from ..ir.expr import compare as compare_
 from ..ir.instr import Addr, LoadMem, Shuffle, StoreMem, Sync
 from ..ir.stmt import ONE, ZERO, For, Stmt, Store
@@ -162,7 +162,10 @@ class Reduction:
         alone: Expr = const(True)
         for mode in inside:
             alone = logical("land", alone, compare_("eq", ctx.thread // mode.stride % mode.extent, 0))
-        pred = ctx.facts.simplify(alone) if inside else None
+        if self.source.threads < ctx.threads:  # the others hold nothing
+            alone = logical("land", alone, compare_("lt", ctx.thread, self.source.threads))
+        pred = ctx.facts.simplify(alone)
+        pred = None if isinstance(pred, Const) else pred
         part = ctx.registers("part", 1, acc.dtype)
 
         def gather(d: Expr) -> tuple[Stmt, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ..ir.arith import Facts
 from ..ir.expr import Binary, Buffer, Compare, Const, Expr, Var, compare
-from ..ir.kernel import Assumed, Kernel
+from ..ir.kernel import Assumed, Kernel, TmaMap
 from ..ir.node import walk
 from ..ir.stmt import For, Let
 from ..ops.source_kernel import SourceKernel
@@ -31,6 +32,8 @@ def kernel_facts(kernel: Kernel, target: Target, *, warps: int = 0) -> Facts:
     threads = warps * lanes or kernel.threads
     facts.ranges |= {"role_thread": (0, threads - 1), "lane": (0, lanes - 1), "warp": (0, max(1, threads // lanes) - 1)}
     facts.ranges["thread"] = (0, max(kernel.launch_threads, kernel.threads) - 1)
+    if kernel.attrs.get("variant") == "general":
+        facts.divisors |= {tensor: max(1, tensor.dtype.bytes) for tensor in kernel.tensors}
     for assumed in kernel.assumed:
         found = _divisor(assumed.cond)
         if found:
@@ -51,16 +54,17 @@ def _divisor(cond: Expr) -> tuple[Var, int] | None:
     return (left.a, int(left.b.value)) if isinstance(left.a, Var) and isinstance(left.b, Const) else None
 
 
-def general(kernel: Kernel) -> Kernel:
-    """The tile-level kernel that will be built without assumptions on shapes and addresses."""
-    return kernel.with_(attrs={**kernel.attrs, "variant": "general"})
+def general(kernel: Kernel, *, aligned: bool = False) -> Kernel:
+    """The tile-level kernel that will be built without assumptions on shapes, and on addresses unless `aligned`."""
+    return kernel.with_(attrs={**kernel.attrs, "variant": "aligned" if aligned else "general"})
 
 
 def assume(kernel: Kernel, target: Target) -> Kernel:
     """The fast variant's assumptions: tensors start at a multiple of 16 bytes, and every run-time extent or stride that
     makes a row pitch keeps rows at such multiples. The launcher checks them and falls back to the general variant.
-    A kernel that is the user's own text assumes nothing."""
-    if kernel.attrs.get("variant", "fast") != "fast" or any(isinstance(s, SourceKernel) for s in kernel.body):
+    The aligned variant assumes the former alone. A kernel that is the user's own text assumes nothing."""
+    variant = kernel.attrs.get("variant", "fast")
+    if variant == "general" or any(isinstance(s, SourceKernel) for s in kernel.body):
         return kernel
     found: dict[tuple[Any, int], Assumed] = {}
     for tensor in kernel.tensors:
@@ -69,6 +73,8 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
             compare("eq", pointer % POINTER_ALIGNMENT, 0),
             f"`{tensor.name}` starts at a multiple of {POINTER_ALIGNMENT} bytes",
         )
+        if variant != "fast":
+            continue
         run = max(1, POINTER_ALIGNMENT // tensor.dtype.bytes)
         for pitch in _pitches(tensor, run):
             for symbol in [n for n in walk(pitch) if isinstance(n, Var)] if isinstance(pitch, Expr) else []:
@@ -82,6 +88,15 @@ def assume(kernel: Kernel, target: Target) -> Kernel:
             fits = compare("lt", span, INT32_SPAN)
             found[(tensor.name, 0)] = Assumed(fits, f"`{tensor.name}` has fewer than 2^31 elements")
     return kernel.with_(assumed=(*kernel.assumed, *found.values()))
+
+
+def not_empty(maps: Iterable[TmaMap]) -> tuple[Assumed, ...]:
+    """What descriptors ask of the tensors they describe: no extent is 0."""
+    found: dict[tuple[Buffer, Expr], Assumed] = {}
+    for tensor, extent in ((m.tensor, e) for m in maps for e in m.tensor.shape if isinstance(e, Expr)):
+        if not isinstance(extent, Const):
+            found[tensor, extent] = Assumed(compare("gt", extent, 0), f"`{tensor.name}` is not empty")
+    return tuple(found.values())
 
 
 def _pitches(tensor: Buffer, run: int) -> list[Any]:

@@ -18,7 +18,7 @@ from ..ir.stmt import Alloc, If, Stmt
 from ..ir.uniform import Uniformity
 from ..ops.context import Context
 from ..target import Target
-from .facts import kernel_facts, wide_tensors
+from .facts import kernel_facts, not_empty, wide_tensors
 from .lowering import Lowering
 from .rings import barrier_buffers, barrier_inits, own_inits
 
@@ -57,7 +57,11 @@ def lower(kernel: Kernel, target: Target) -> Kernel:
     buffers = (*dict.fromkeys((*storage.values(), *created)), *barriers.values(), *own)
     placed = {made: kernel.attrs["places"][tile][0] for tile, made in storage.items() if tile in kernel.attrs["places"]}
     attrs = {**kernel.attrs, "placed": placed}
-    return kernel.with_(level="thread", body=tuple(body), buffers=buffers, maps=tuple(maps.values()), attrs=attrs)
+    described = tuple(maps.values())
+    assumed = (*kernel.assumed, *not_empty(described))
+    return kernel.with_(
+        level="thread", body=tuple(body), buffers=buffers, maps=described, assumed=assumed, attrs=attrs
+    )  # fmt: skip
 
 
 def _with_thread_numbers(kernel: Kernel) -> Kernel:

@@ -12,6 +12,7 @@ from ..ir.instr import Addr, AtomicMem, CopyAsync, LoadMem, Reg, StoreMem
 from ..ir.kernel import Kernel
 from ..ir.node import map_children, replace
 from ..ir.planned import Role
+from ..ir.region import root
 from ..ir.stmt import ONE, ZERO, For, If, Let, Stmt, Store
 from ..target import Target
 from .alike import alike
@@ -105,7 +106,7 @@ def _copies(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]
         width = nbytes // load.src.buffer.dtype.bytes
         if not width or lanes % width or not _fits(target, None, loop.var, width, facts):
             continue
-        if not _fits(source, load.pred, loop.var, width, facts):
+        if not _fits(source, load.pred, loop.var, width, facts) or not facts.starts_at(nbytes, load.src.buffer):
             continue
         part = Var(f"{loop.var.name}v")
         at = {loop.var: part * width}
@@ -156,7 +157,12 @@ def _access(s: Access, loop: For, lanes: int, facts: Facts, target: Target) -> t
     offset = facts.simplify(memory.offset)
     width = min(lanes, _most(s, target))
     width = 1 << (width.bit_length() - 1) if width else 1
-    while width > 1 and (lanes % width or not _fits(offset, s.pred, loop.var, width, facts)):
+    item = memory.buffer.dtype.bytes
+    while width > 1 and not (
+        lanes % width == 0
+        and _fits(offset, s.pred, loop.var, width, facts)
+        and facts.starts_at(width * item, root(memory.buffer))
+    ):
         width //= 2
     if register.count != 1:
         width = 1

@@ -22,14 +22,15 @@ from .driver import INVALID_CONTEXT, Driver
 from .outputs import as_result, places, with_outputs
 from .plan import Plan
 from .planner import Planner, host_symbols
-from .variants import LOW_BITS, Variants
+from .variants import LOW_BITS, General, Variants
 
 KEPT = 512  # plans per thread; the oldest goes first
 
 
 class Launcher:
-    """A callable kernel. `built` are its variants in order of preference, `general` builds one without assumptions when
-    none of them fits; `out_idx` are the parameters that a call may leave out and gets back instead.
+    """A callable kernel. `built` are its variants in order of preference, `general` builds one that assumes less
+    (see `Variants`) when none of them fits; `out_idx` are the parameters that a call may leave out and gets back
+    instead.
 
     Calls are safe from many threads and inside a CUDA-graph capture (call once before, or `load()`, so that outputs are
     the only allocation). A captured graph needs the launcher alive: its code is unloaded with it."""
@@ -39,7 +40,7 @@ class Launcher:
         built: Sequence[tuple[Source, Binary]],
         *,
         out_idx: Sequence[int] = (),
-        general: Callable[[], tuple[Source, Binary]] | None = None,
+        general: General | None = None,
         driver: Driver | None = None,
     ) -> None:
         self._variants = Variants(built, general)

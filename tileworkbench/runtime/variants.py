@@ -13,6 +13,7 @@ from . import hostexpr
 from .binary import Binary
 from .driver import Driver
 
+General = Callable[[bool], tuple[Source, Binary]]
 LOW_BITS = 255  # allocators align to 256 bytes or more, and no fact asks for more
 _POINTER, _STRIDE = re.compile(r"^\w+\.ptr$"), re.compile(r"^\w+\.stride\d+$")
 
@@ -43,6 +44,10 @@ class Variant:
             raise AssumptionError.of(fact.text)
         return fact.text if fact is not None else None
 
+    def well_placed(self, values: Mapping[str, int]) -> bool:
+        """Whether every fact about addresses alone holds."""
+        return all(test(values) for test, fact in self._tests if _of_addresses(fact.condition))
+
     def function(self, driver: Driver, device: int) -> int:
         """The driver's handle on `device`; loads it at the first call."""
         with self._lock:
@@ -62,13 +67,13 @@ class Variant:
 
 
 class Variants:
-    """The builds of a kernel in order of preference; `general` makes the last resort when it is first needed."""
+    """The builds of a kernel in order of preference. `general` makes those that assume less when they are first needed:
+    given True one for tensors that start where the first build wants them, given False the last resort."""
 
-    def __init__(
-        self, built: Sequence[tuple[Source, Binary]], general: Callable[[], tuple[Source, Binary]] | None
-    ) -> None:
+    def __init__(self, built: Sequence[tuple[Source, Binary]], general: General | None) -> None:
         self.list = [Variant(source, binary) for source, binary in built]
         self._general, self._lock = general, threading.Lock()
+        self._made: set[bool] = set()
 
     @property
     def reads_strides(self) -> bool:
@@ -94,24 +99,25 @@ class Variants:
             if refusal is None:
                 return variant, found
             reasons.append(refusal)
-        if self._general is None:
+        aligned = self.list[0].well_placed(values(self.list[0].source))
+        if self._general is None or not self._build(self._general, aligned):
             raise LaunchError(
                 f"{self.list[0].source.entry} was built for other arguments: {'; '.join(reasons)}",
                 rule="these must hold at the call",
                 fix="call it with such arguments, or compile it without the assumption",
             )
-        return self._build_general(values)
-
-    def _build_general(self, values: Callable[[Source], Mapping[str, int]]) -> tuple[Variant, Mapping[str, int]]:
-        with self._lock:
-            make, self._general = self._general, None
-            if make is not None:
-                try:
-                    self.list.append(Variant(*make()))
-                except BaseException:
-                    self._general = make
-                    raise
         return self.choose(values)
+
+    def _build(self, general: General, aligned: bool) -> bool:
+        """Makes the next variant that may take such a call; False when there is no more."""
+        with self._lock:
+            wanted = next((kind for kind in (True, False) if kind <= aligned and kind not in self._made), None)
+            if wanted is None:
+                return False
+            variant = Variant(*general(wanted))
+            self.list.insert(len(self.list) - len(self._made) if wanted else len(self.list), variant)
+            self._made.add(wanted)
+        return True
 
 
 def check_capability(arch: str, found: tuple[int, int], device: int) -> None:
@@ -133,6 +139,11 @@ def check_capability(arch: str, found: tuple[int, int], device: int) -> None:
 
 def _speaks_of(source: Source, pattern: re.Pattern[str]) -> bool:
     return any(pattern.match(name) for fact in source.facts for name in hostexpr.symbols(fact.condition))
+
+
+def _of_addresses(condition: Host) -> bool:
+    named = set(hostexpr.symbols(condition))
+    return bool(named) and all(_POINTER.match(name) for name in named)
 
 
 def _low_bits_only(expr: Host) -> bool:

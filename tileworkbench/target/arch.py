@@ -74,6 +74,7 @@ class Arch:
     shared_granularity: int
     registers_per_sm: int
     max_registers_per_thread: int
+    max_private_per_thread: int  # bytes of registers that lie in memory
     register_granularity: int  # registers a warp's allocation is rounded up to
     sub_cores: int  # schedulers (SIMDs) of a processor; each has a quarter of the registers and a matrix unit
     named_barriers: int

@@ -9,6 +9,7 @@ from ...errors import InternalError
 from ...ir.arith import Facts
 from ...ir.instr import Bar, BarExpect, BulkLoad, BulkStore, CommitGroup, WaitGroup
 from ...ir.op import Impl, Refusal
+from ...ir.region import root
 from ...ir.stmt import Region, Stmt
 from ...layout import SharedLayout
 from ...target import Target
@@ -57,6 +58,8 @@ def _refusal(far: Region, near: Region, facts: Facts) -> str:
     size = math.prod(extent(e) for e in near.extents) * item
     if size % UNIT:
         return f"{size} B are not a multiple of {UNIT} B"
+    if not facts.starts_at(UNIT, root(far.buffer)):
+        return f"`{far.buffer.name}` may start elsewhere than at a multiple of {UNIT} B"
     run = max(1, UNIT // item)
     if not facts.divides(run, global_offset(far.buffer, far.starts)):
         return f"its place in `{far.buffer.name}` is not surely a multiple of {UNIT} B"

@@ -13,6 +13,7 @@ from ...ir.arith import Facts
 from ...ir.expr import Buffer, Const, Expr, Value, as_expr, const, select
 from ...ir.instr import CopyAsync
 from ...ir.op import Impl, Refusal
+from ...ir.region import root
 from ...ir.stmt import ONE, ZERO, For, If, Stmt
 from ...layout import loop_layout
 from ...target import Target
@@ -73,6 +74,8 @@ def _kept(layout: Any, run: int) -> bool:
 def _aligned(op: Copy, run: int, facts: Facts) -> bool:
     """Every run starts at a multiple of its length and lies wholly inside or outside the tensor."""
     src = op.src.buffer
+    if not facts.starts_at(run * src.dtype.bytes, root(src)):
+        return False
     if not facts.divides(run, as_expr(global_offset(src, op.src.starts))):
         return False
     strides = src.strides or ()

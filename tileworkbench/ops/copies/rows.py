@@ -10,6 +10,7 @@ from ...ir.arith import Facts, coefficient, mentions, substitute
 from ...ir.expr import Const, Expr, Load, Select, as_expr, const
 from ...ir.node import walk
 from ...ir.op import Impl
+from ...ir.region import root
 from ...ir.stmt import ZERO, Let, Region, Store, whole
 from ...target import Target
 from ..context import global_offset
@@ -69,7 +70,7 @@ def rows_impl(op: Parallel, facts: Facts, target: Target) -> Impl | None:
     offset = facts.simplify(global_offset(src, (*others, first)))
     for nbytes in (16, 8, 4):
         run = nbytes // src.dtype.bytes
-        if not run or extent % run or not facts.divides(run, offset):
+        if not run or extent % run or not facts.divides(run, offset) or not facts.starts_at(nbytes, root(src)):
             continue
         inside = facts.prove(first + (extent - 1) < src.shape[-1]) is True and facts.prove(first >= 0) is True
         if inside or (facts.divides(run, first) and facts.divides(run, as_expr(src.shape[-1]))):

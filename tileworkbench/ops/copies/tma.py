@@ -24,6 +24,7 @@ from .pairs import engine_refusal, extent, is_whole, stays_inside, walked
 if TYPE_CHECKING:
     from ..copy import Copy
 
+ALIGNMENT = 16  # bytes, of a tensor's start and of its rows
 MAX_BOX = 256
 MAX_RANK = 5
 MOST_BOXES = 64
@@ -61,6 +62,8 @@ def _refusal(far: Region, near: Region, facts: Facts, parts: bool = False) -> st
     item = far.buffer.dtype.bytes
     if far.buffer.dtype is not near.buffer.dtype:
         return f"it cannot convert {far.buffer.dtype} to {near.buffer.dtype}"
+    if not facts.starts_at(ALIGNMENT, root(far.buffer)):
+        return f"`{far.buffer.name}` may start elsewhere than at a multiple of {ALIGNMENT} B"
     if far.buffer.rank > MAX_RANK:
         return f"`{far.buffer.name}` has rank {far.buffer.rank}, descriptors go to {MAX_RANK}"
     if not parts and not _whole_slice(near):

@@ -17,7 +17,7 @@ from ...ir.node import walk
 from ...ir.region import root
 from ...options import options
 from . import scalars
-from .memory import Space, tensor_space
+from .memory import ALIGNMENT, Space, tensor_space
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -48,11 +48,22 @@ def bind_values(launch: Launch, kernel: Kernel, args: Sequence[Any]) -> None:
             rule="arguments come in order of the parameters",
             fix="pass one argument a parameter",
         )
+    starts = {}
     for param, arg in zip(kernel.params, args, strict=True):
         if isinstance(param, Var):
             launch.values[param] = scalars.constant(arg, param.dtype)
         else:
             _bind_symbols(launch, param, arg)
+            starts[f"{param.name}.ptr"] = skew(param, arg)
+    for var in (n for fact in kernel.assumed for n in walk(fact.cond) if isinstance(n, Var)):
+        if var.name in starts:
+            launch.values[var] = starts[var.name]
+
+
+def skew(buffer: Buffer, array: np.ndarray) -> int:
+    """Bytes from a multiple of ALIGNMENT to the array's start; arrays that are copied to be dense start at one."""
+    dense = buffer.strides is None and not array.flags.c_contiguous
+    return 0 if dense or not array.size else array.ctypes.data % ALIGNMENT
 
 
 def bind(launch: Launch, kernel: Kernel, args: Sequence[Any], made: tuple[int, ...]) -> dict[Buffer, Argument]:
@@ -132,7 +143,8 @@ def _tensor(launch: Launch, buffer: Buffer, array: np.ndarray, defined: bool, wr
     dense = buffer.strides is None
     if dense and array.flags.c_contiguous:
         flat = array.reshape(-1)
-        launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
+        space = launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
+        space.skew = skew(buffer, array)
         return Argument(array, array, False)
     strides = (
         tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
@@ -144,6 +156,7 @@ def _tensor(launch: Launch, buffer: Buffer, array: np.ndarray, defined: bool, wr
     view = np.lib.stride_tricks.as_strided(flat, shape, tuple(s * array.itemsize for s in strides))
     view[...] = array
     space = launch.tensors[buffer] = tensor_space(buffer, flat, defined, written)
+    space.skew = skew(buffer, array)
     valid = np.zeros(span, dtype=bool)
     np.lib.stride_tricks.as_strided(valid, shape, strides)[...] = True
     space.valid = None if valid.all() else valid

@@ -143,7 +143,7 @@ def run(
 
 
 def unmet(kernel: Kernel, args: Sequence[Any]) -> Assumed | None:
-    """What the kernel was built for and these arguments do not keep, other than alignment, which arrays here have."""
+    """What the kernel was built for and these arguments do not keep."""
     launch = Launch(kernel, "eager", 0, False, 0)
     bind_values(launch, kernel, args)
     return _unmet(launch)

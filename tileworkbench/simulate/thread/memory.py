@@ -21,17 +21,20 @@ if TYPE_CHECKING:
     from .warp import Warp
 
 Array = Any
+ALIGNMENT = 16  # bytes, the most that an access asks of an address
 
 
 class Space:
     """`raw` are its bytes; `unit` the bytes a shadow entry covers; `defined` one bool a unit; `valid` marks the units
-    that belong to the tensor (None: all), the others are gaps between its rows."""
+    that belong to the tensor (None: all), the others are gaps between its rows; `skew` is where a tensor starts, in
+    bytes from a multiple of ALIGNMENT."""
 
     def __init__(self, name: str, raw: Array, unit: int, defined: Array, shadow: Any) -> None:
         self.name, self.raw, self.unit, self.defined, self.shadow = name, raw, unit, defined, shadow
         self.shared = unit == 1 and name == "shared memory"
         self.valid: Any = None
         self.typed: Any = None
+        self.skew = 0
 
     def units(self, base: Array, size: int) -> Array:
         """Units touched by `size` bytes at each of `base`: (accesses, units)."""
@@ -151,8 +154,8 @@ def resolver(program: Program, addr: Addr, size: int, align: bool = True) -> Res
                 fix="guard the access by a predicate",
             )
         at += start
-        if aligned > 1 and (at % aligned).any():
-            bad = at % aligned != 0
+        if aligned > 1 and ((at + space.skew) % aligned).any():
+            bad = (at + space.skew) % aligned != 0
             raise fault(
                 w,
                 "alignment",

@@ -18,7 +18,7 @@ from .block import Work
 from .boxes import Box, check_inside, fill_bytes
 from .faults import fault
 from .groups import GroupWork, add
-from .memory import Space, check_defined, resolver, uniform
+from .memory import ALIGNMENT, Space, check_defined, resolver, uniform
 from .program import Program
 from .races import Pending
 from .waits import barrier
@@ -52,7 +52,13 @@ def _integers(p: Program, exprs: tuple[Any, ...], what: str) -> Callable[[Warp],
 def _box(w: Warp, name: str) -> Box:
     launch = w.block.launch
     if name not in launch.boxes:
-        launch.boxes[name] = Box(w.block.program.maps[name], launch)
+        recipe = w.block.program.maps[name]
+        launch.boxes[name] = Box(recipe, launch)
+        if skew := w.block.tensor(recipe.tensor).skew:
+            raise fault(
+                w, "alignment", f"{recipe.tensor.name} starts {skew} bytes after a multiple of {ALIGNMENT}",
+                rule=f"a described tensor starts at a multiple of {ALIGNMENT} bytes",
+            )  # fmt: skip
     found: Box = launch.boxes[name]
     return found
 
@@ -259,7 +265,7 @@ def _bytes_at(p: Program, addr: Any) -> Callable[[Warp, Any, int], tuple[Space, 
         if size not in made:
             made[size] = resolver(p, addr, size, align=False)
         space, base = made[size](w, lanes)
-        _aligned(w, int(base[0]), 16, addr.buffer.name)
+        _aligned(w, int(base[0]) + space.skew, 16, addr.buffer.name)
         return space, int(base[0])
 
     return find
