@@ -93,12 +93,14 @@ def test_the_cpu_target_has_no_registers():
         kernel.registers
 
 
-def test_the_general_variant_assumes_nothing():
+def test_the_variants_behind_the_first_assume_less():
     kernel = tw.compile(copy_kernel(16, 16), target="sm_90a")
     if kernel.variant.binary is None:
         pytest.skip("needs NVRTC")
     assert kernel.variant.source.facts
-    general, binary = kernel._general()
+    aligned, binary = kernel._general(True)
+    assert [fact.text for fact in aligned.facts if "starts at" not in fact.text] == [] and binary.code
+    general, binary = kernel._general(False)
     assert general.facts == () and binary.code
 
 

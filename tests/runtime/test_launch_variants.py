@@ -38,7 +38,40 @@ def test_variants_are_chosen_by_their_facts(driver: FakeDriver, torch: Any) -> N
     assert [call(63), call(63), call(64)] == [b"general", b"general", b"fast"] and built == [1]
     assert [call(64, (1 << 20) + 4), call(64), call(64, (1 << 20) + 16)] == [b"general", b"fast", b"fast"]
     assert [call(64, (1 << 20) + 20), call(64, 1 << 21)] == [b"general", b"fast"]
-    assert len(kernel.variants) == 2 and len(driver.loads) == 2
+    assert len(kernel.variants) == 3 and len(driver.loads) == 3 and built == [1, 1]
+
+
+def test_where_tensors_start_decides_what_is_built_next(driver: FakeDriver, torch: Any) -> None:
+    """Other extents alone cost the alignment nothing; each kind is built once, and the first that fits runs."""
+    built: list[bool] = []
+
+    def general(aligned: bool) -> tuple[Source, Binary]:
+        built.append(aligned)
+        facts = (STARTS,) if aligned else ()
+        return replace(ADD, facts=facts), binary(code=b"aligned" if aligned else b"general")
+
+    kernel = Launcher([(FAST, binary(code=b"fast"))], driver=driver, general=general)
+
+    def call(n: int, pointer: int = 1 << 20) -> bytes:
+        kernel(FakeTensor(torch, (8, n), pointer=pointer), FakeTensor(torch, (n,)), FakeTensor(torch, (8, n)))
+        return driver.loads[driver.launches[-1].function - 2001][1]
+
+    odd = (1 << 20) + 4
+    assert [call(64), call(64, odd)] == [b"fast", b"general"] and built == [False]
+    assert [call(63), call(63, odd), call(63)] == [b"aligned", b"general", b"aligned"] and built == [False, True]
+    assert [call(64), call(65), call(65, odd)] == [b"fast", b"aligned", b"general"] and built == [False, True]
+
+
+def test_an_aligned_variant_that_does_not_fit_either_makes_room_for_the_general_one(
+    driver: FakeDriver, torch: Any
+) -> None:
+    def general(aligned: bool) -> tuple[Source, Binary]:
+        facts = (STARTS, DIVIDES) if aligned else ()
+        return replace(ADD, facts=facts), binary(code=b"aligned" if aligned else b"general")
+
+    kernel = Launcher([(FAST, binary(code=b"fast"))], driver=driver, general=general)
+    kernel(FakeTensor(torch, (8, 63)), FakeTensor(torch, (63,)), FakeTensor(torch, (8, 63)))
+    assert driver.loads[driver.launches[-1].function - 2001][1] == b"general"
 
 
 def test_a_fact_that_every_call_must_keep_builds_no_other_variant(driver: FakeDriver, torch: Any) -> None:

@@ -164,8 +164,8 @@ class Reduction:
             alone = logical("land", alone, compare_("eq", ctx.thread // mode.stride % mode.extent, 0))
         if self.source.threads < ctx.threads:  # the others hold nothing
             alone = logical("land", alone, compare_("lt", ctx.thread, self.source.threads))
-        pred = ctx.facts.simplify(alone)
-        pred = None if isinstance(pred, Const) else pred
+        holds = ctx.facts.simplify(alone)
+        pred = None if isinstance(holds, Const) else holds
         part = ctx.registers("part", 1, acc.dtype)
 
         def gather(d: Expr) -> tuple[Stmt, ...]:

@@ -71,9 +71,14 @@ class Variants:
     given True one for tensors that start where the first build wants them, given False the last resort."""
 
     def __init__(self, built: Sequence[tuple[Source, Binary]], general: General | None) -> None:
-        self.list = [Variant(source, binary) for source, binary in built]
+        self._first = [Variant(source, binary) for source, binary in built]
         self._general, self._lock = general, threading.Lock()
-        self._made: set[bool] = set()
+        self._later: dict[bool, Variant] = {}
+
+    @property
+    def list(self) -> list[Variant]:
+        """The builds that there are by now."""
+        return [*self._first, *(self._later[kind] for kind in (True, False) if kind in self._later)]
 
     @property
     def reads_strides(self) -> bool:
@@ -93,31 +98,32 @@ class Variants:
         """The first variant whose facts hold, and the values they were evaluated with. LaunchError when there is none
         and no general one can be built."""
         reasons = []
-        for variant in [*self.list]:
+        for variant in self._candidates(values):
             found = values(variant.source)
             refusal = variant.refused(found)
             if refusal is None:
                 return variant, found
             reasons.append(refusal)
-        aligned = self.list[0].well_placed(values(self.list[0].source))
-        if self._general is None or not self._build(self._general, aligned):
-            raise LaunchError(
-                f"{self.list[0].source.entry} was built for other arguments: {'; '.join(reasons)}",
-                rule="these must hold at the call",
-                fix="call it with such arguments, or compile it without the assumption",
-            )
-        return self.choose(values)
+        raise LaunchError(
+            f"{self._first[0].source.entry} was built for other arguments: {'; '.join(reasons)}",
+            rule="these must hold at the call",
+            fix="call it with such arguments, or compile it without the assumption",
+        )
 
-    def _build(self, general: General, aligned: bool) -> bool:
-        """Makes the next variant that may take such a call; False when there is no more."""
+    def _candidates(self, values: Callable[[Source], Mapping[str, int]]) -> Iterator[Variant]:
+        """What may take a call, in order of preference, built when its turn comes."""
+        yield from self._first
+        if self._general is not None:
+            first = self._first[0]
+            if first.well_placed(values(first.source)):
+                yield self._built(self._general, True)
+            yield self._built(self._general, False)
+
+    def _built(self, general: General, aligned: bool) -> Variant:
         with self._lock:
-            wanted = next((kind for kind in (True, False) if kind <= aligned and kind not in self._made), None)
-            if wanted is None:
-                return False
-            variant = Variant(*general(wanted))
-            self.list.insert(len(self.list) - len(self._made) if wanted else len(self.list), variant)
-            self._made.add(wanted)
-        return True
+            if aligned not in self._later:
+                self._later[aligned] = Variant(*general(aligned))
+            return self._later[aligned]
 
 
 def check_capability(arch: str, found: tuple[int, int], device: int) -> None:
