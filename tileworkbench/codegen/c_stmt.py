@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..ir.instr import (
     MmaSparse,
     Reg,
     StoreMem,
+    Sync,
     TmaLoad,
     Wgmma,
 )
@@ -29,6 +31,7 @@ from .dialect import Row
 from .names import comment
 from .scalar import ctype, is_soft, piece
 
+MOST_TRIPS = 8  # of a loop that the device compiler may unroll although warps meet in it
 _SCHEDULED = (Mma, MmaSparse, Wgmma, TmaLoad)
 
 
@@ -76,12 +79,22 @@ def _pragma(s: For) -> str:
         return f"#pragma unroll {int(factor)}"
     if s.kind in ("unroll", "vector") or factor is True:
         return "#pragma unroll"
-    # Loops of copies, matrix instructions and waits are scheduled by us: unrolling them only costs time to build.
-    return "#pragma unroll 1" if any(isinstance(n, _SCHEDULED) or _meets(n) for n in walk(s.body)) else ""
+    # Loops of copies, matrix instructions and waits are scheduled by us: unrolling them only costs time to build. Short
+    # ones in which warps meet are not: their loads of several trips may be under way together.
+    short = _trips(s) <= MOST_TRIPS
+    return "#pragma unroll 1" if any(isinstance(n, _SCHEDULED) or _meets(n, short) for n in walk(s.body)) else ""
 
 
-def _meets(n: Node) -> bool:
-    return isinstance(n, Instr) and n.synchronises
+def _trips(s: For) -> float:
+    bounds = (s.start, s.stop, s.step)
+    if not all(isinstance(e, Const) for e in bounds):
+        return math.inf
+    return len(range(*(int(e.value) for e in bounds)))  # type: ignore[attr-defined]
+
+
+def _meets(n: Node, within_warps: bool) -> bool:
+    """Whether threads meet here, other than those of a warp if `within_warps`."""
+    return isinstance(n, Instr) and n.synchronises and not (within_warps and isinstance(n, Sync) and n.who == "warp")
 
 
 def _while_loop(p: Printer, s: While) -> None:
