@@ -11,9 +11,7 @@ import numpy as np
 
 from tileworkbench.errors import InternalError, ResourceError, ShapeError, TargetError, TileError
 from tileworkbench.ir.check import check
-from tileworkbench.ir.evaluate import evaluate
-from tileworkbench.ir.expr import Var
-from tileworkbench.ir.node import walk
+from tileworkbench.passes.facts import general
 from tileworkbench.pipeline import Step, run_passes
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
@@ -30,7 +28,8 @@ CONFIGS: tuple[tuple[tuple[str, bool], ...], ...] = (
     (("tl.disable_shared_memory_reuse", True),),
     (("tl.disable_tma_lower", True), ("tl.enable_async_copy", False)),
 )
-VARIANTS = 30  # stages times threads times ways to build, each as often as the others
+STARTS = (0, 0, 1, 0, 2, 0, 3)
+VARIANTS = 210  # stages times threads times ways to build times places, each as often as the others
 REFUSALS = (TargetError, ResourceError, ShapeError)
 
 
@@ -105,24 +104,12 @@ def lowered(program: Program, target: Target, *, checked: bool = True) -> Any:
             check(step.after, target=target)
 
     made = judged(f"{target.name}", lambda: run_passes(program.kernel(), target, verify))
-    if not isinstance(made, Verdict) and not holds(made, program):
-        made = judged(f"{target.name}, general", lambda: run_passes(general(program.kernel()), target, verify))
+    for aligned in (True, False):  # as a launch tries them
+        if isinstance(made, Verdict) or thread.unmet(made, program.arguments()) is None:
+            break
+        kernel = general(program.kernel(), aligned=aligned)
+        made = judged(f"{target.name}, general", lambda kernel=kernel: run_passes(kernel, target, verify))
     return replace(made, where=at[0]) if isinstance(made, Verdict) else made
-
-
-def general(kernel: Any) -> Any:
-    """The kernel that is built without assumptions, for arguments that do not keep them."""
-    return kernel.with_(attrs={**kernel.attrs, "variant": "general"})
-
-
-def holds(kernel: Any, program: Program) -> bool:
-    """True when the arguments keep what this variant assumes of run-time extents (arrays are aligned anyway)."""
-    values = {**program.symbols(), **dict(program.scalars)}
-    for assumed in kernel.assumed:
-        names = {v: values[v.name] for v in walk(assumed.cond) if isinstance(v, Var) and v.name in values}
-        if names and not evaluate(assumed.cond, names):
-            return False
-    return True
 
 
 def on_thread_machine(
@@ -153,9 +140,11 @@ def on_thread_machine(
 
 
 def variants(program: Program, at: int) -> Program:
-    """The same meaning with other stages, threads and ways to build it: nothing may change in the result."""
+    """The same meaning with other stages, threads, ways to build it and places of its tensors: nothing may change in
+    the result."""
     threads = max((64, 128, 256)[at % 3], program.least_threads)
-    return replace(program, threads=threads, body=with_stages(program.body, at % 5), configs=CONFIGS[at % 6])
+    body, configs, start = with_stages(program.body, at % 5), CONFIGS[at % 6], STARTS[at % 7]
+    return replace(program, threads=threads, body=body, configs=configs, start=start)
 
 
 def judge(

@@ -80,6 +80,7 @@ class Program:
     seed: int = 0
     configs: tuple[tuple[str, bool], ...] = ()  # pass_configs, none of which may change a result
     piece: int = 0  # threads of the smallest part of a block that a branch gives tile operations to
+    start: int = 0  # elements from a multiple of 16 bytes to where every tensor starts
 
     @property
     def least_threads(self) -> int:
@@ -127,6 +128,7 @@ class Program:
         """Fresh arguments: the same for every call."""
         rng = np.random.default_rng(self.seed)
         arrays = [rng.integers(t.low, t.high + 1, t.shape).astype(CONTAINER[t.dtype]) for t in self.tensors]
+        arrays = [placed(a, self.start * a.itemsize) for a in arrays] if self.start else arrays
         return [*arrays, *[value for _, value in self.scalars]]
 
     def expected(self) -> list[np.ndarray]:
@@ -155,6 +157,15 @@ class Program:
         if any(tile.blocks_meet() for tile in tiles.values()):
             raise Invalid("a block reads what another one writes")
         return [tiles[t.name].data.astype(CONTAINER[t.dtype]) for t in self.tensors]
+
+
+def placed(array: np.ndarray, after: int) -> np.ndarray:
+    """A copy that starts `after` bytes behind a multiple of 16."""
+    room = np.empty(array.nbytes + after + 16, np.uint8)
+    first = -room.ctypes.data % 16 + after
+    out = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    out[...] = array
+    return out
 
 
 def valid(program: Program) -> bool:
