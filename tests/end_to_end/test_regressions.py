@@ -447,3 +447,31 @@ def test_a_grid_that_no_launch_can_have_is_noted_and_refused_at_its_call() -> No
     assert any("70000 blocks in y" in note and "65535" in note for note in made.notes)
     with pytest.raises(LaunchError, match="70000 blocks in y"):
         grid_of(emit(made, Target.of("sm_90a")), {})
+
+
+@pytest.mark.parametrize("product", [True, False])
+def test_bytes_that_cp_async_filled_before_the_copy_engine_in_a_loop(product: bool) -> None:
+    """Fuzzer's seeds 1000213 and 1000345: the meeting was put before the loop, and the fence forgotten, since neither
+    the engine nor wgmma reads the first tile."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 346), "float16"), B: T.Tensor((32, 96), "float16"), O: T.Tensor((32, 32), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=128) as bx:
+            S = T.alloc_shared((32, 128), "float16")
+            Q = T.alloc_shared((32, 32), "float16")
+            F = T.alloc_fragment((32, 32), "float32")
+            T.clear(F)
+            T.copy(A[0, bx * 128], S)
+            if product:
+                T.gemm(S, S, F, transpose_B=True)
+            for k in T.serial(2):
+                for _ in T.serial(1):
+                    T.copy(B[0, k * 32], Q)
+                for i, j in T.Parallel(32, 32):
+                    F[i, j] += Q[j, i]
+            T.copy(F, O)
+
+    a, b = numbers((128, 346), np.float16), numbers((32, 96), np.float16)
+    part = a[:32, :128].astype(np.float32)
+    wanted = (b[:, :32] + b[:, 32:64]).T.astype(np.float32) + (part @ part.T if product else 0)
+    agree(kernel, [a, b], [wanted])

@@ -177,3 +177,49 @@ def test_a_selection_in_a_written_out_loop_stages_its_copies_in_registers_of_its
 
     a = integers(5, (32, 16), "float16")
     everywhere(trips, [a], np.stack([a[:16].T, a[16:].T + 2]))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_tile_of_all_threads_combined_with_one_of_a_side(first: bool) -> None:
+    """Fuzzer's seed 12579: the statement went to the side's warps, which held a part of the other tile only."""
+
+    @T.prim_func
+    def combined(A: T.Tensor((200, 4), "int32"), B: T.Tensor((200, 4), "int32"), C: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            low = T.alloc_fragment((4,), "int32")
+            x = T.alloc_fragment((200, 4), "int32")
+            y = T.alloc_fragment((200, 4), "int32")
+            if (tx < 32) if first else (tx >= 64):
+                T.copy(A[0, 0:4], low)
+            T.copy(A, y)
+            for i, j in T.Parallel(200, 4):
+                x[i, j] = y[i, j] * 2
+            T.reduce_absmax(x, low, dim=0)
+            T.copy(x, B)
+            T.copy(low, C)
+
+    a = integers(12, (200, 4), "int32")
+    everywhere(combined, [a], [a * 2, np.abs(a * 2).max(0)], ("sm_80", "sm_90a"))
+
+
+def test_a_tile_of_all_threads_combined_with_one_of_two_sides() -> None:
+    """Both sides would store the tile, each its own copy of it."""
+
+    @T.prim_func
+    def combined(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            f = T.alloc_fragment((64,), "int32")
+            g = T.alloc_fragment((64,), "int32")
+            if tx < 64:
+                T.copy(A, f)
+            else:
+                T.copy(A, f)
+            T.copy(A, g)
+            for i in T.Parallel(64):
+                g[i] = g[i] + f[i]
+            T.copy(g, B)
+
+    with pytest.raises(TileError, match="`g` belong to different warpgroups"):
+        lowered(combined, "sm_90a")

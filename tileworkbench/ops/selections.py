@@ -2,7 +2,7 @@
 around tile operations).
 
 A fragment lies in the registers of the warpgroups that use it. Used by one selection of warpgroups, statements outside
-that touch it are theirs too; used by several, each has its own.
+that touch it are theirs too, and so are the other fragments of those statements; used by several, each has its own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def with_selections(kernel: Kernel, lanes: int = 32) -> Kernel:
     numbers = count()
     body, unit = selected(kernel, lanes, numbers)
     owners = _owners(body)
+    _spread(owners, body)
     if not owners and body == kernel.body:
         return kernel
     body = tuple(_renamed(s, owners) for s in body)
@@ -43,14 +44,40 @@ def _owners(body: tuple[Stmt, ...]) -> Owners:
     for selection in _selections(body):
         for a in accesses(selection.body):
             if a.buffer.space == "fragment":
-                mine = found.setdefault(a.buffer, {})
-                if selection.groups not in mine:
-                    n = len(mine)
-                    b = a.buffer
-                    mine[selection.groups] = (
-                        b if not n else replace(b, name=f"{b.name}_{'_'.join(map(str, selection.groups))}")
-                    )
+                _own(found, a.buffer, selection.groups)
     return found
+
+
+def _own(owners: Owners, b: Buffer, groups: Groups) -> None:
+    """A fragment of these warpgroups' own."""
+    mine = owners.setdefault(b, {})
+    if groups not in mine:
+        mine[groups] = b if not mine else replace(b, name=f"{b.name}_{'_'.join(map(str, groups))}")
+
+
+def _spread(owners: Owners, body: tuple[Stmt, ...]) -> None:
+    """Statements outside selections that touch their fragments belong to them, with every fragment that they touch."""
+    together = [dict.fromkeys(a.buffer for a in accesses(s) if a.buffer.space == "fragment") for s in _outside(body)]
+    grew = True
+    while grew:
+        grew = False
+        for touched in together:
+            selections = {g for b in touched for g in owners.get(b, ())}
+            for b in touched:
+                if selections and b not in owners:
+                    grew = True
+                    for groups in sorted(selections):
+                        _own(owners, b, groups)
+
+
+def _outside(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements that are given to selections as a whole, or to none."""
+    for s in body:
+        if isinstance(s, (For, While, If)) and any(_selections((s,))):
+            for inner in (s.then, s.orelse) if isinstance(s, If) else (s.body,):
+                yield from _outside(inner)
+        elif not isinstance(s, (WarpGroups, Alloc)):
+            yield s
 
 
 def _renamed(s: Stmt, owners: Owners) -> Stmt:

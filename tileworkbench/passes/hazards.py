@@ -24,12 +24,13 @@ By = set[Role | None]
 @dataclass(frozen=True)
 class World:
     """`fences`: the target has proxy fences. `overlaps`: tiles that share bytes with a tile, itself included. `uniform`
-    tells where all threads of a role go together. `async_read`: tiles that the copy engine or wgmma reads somewhere."""
+    tells where all threads of a role go together. `of_engines`: tiles that the copy engine or wgmma touches, and
+    those that share bytes with them."""
 
     fences: bool
     overlaps: Mapping[Buffer, tuple[Buffer, ...]]
     uniform: Uniformity
-    async_read: frozenset[Buffer]
+    of_engines: frozenset[Buffer]
     rings: frozenset[Buffer] = frozenset()  # tiles that rings fill by ordinary stores or cp.async
     filled: frozenset[Buffer] = frozenset()  # tiles that the kernel's own cp.async fills for others to read
     owners: Mapping[Role, Mapping[Buffer, str]] = field(default_factory=dict)  # tiles whose elements stay with someone
@@ -106,10 +107,10 @@ def _meets_each_trip(channel: Channel) -> bool:
 
 
 def _hands_over(s: Stmt, pending: Pending, world: World) -> list[Stmt]:
-    """Before the kernel's own meeting or arrival: ordinary stores to what the engine or wgmma reads are fenced."""
+    """Before the kernel's own meeting or arrival: ordinary stores to what the engine or wgmma touches are fenced."""
     if not world.fences or not (_arrives(s) or named_meeting(s)):
         return []
-    plain = in_order(pending.unfenced & world.async_read)
+    plain = in_order(pending.unfenced & world.of_engines)
     if not plain:
         return []
     pending.unfenced.clear()

@@ -9,6 +9,7 @@ happen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 
 from ..ir.expr import Buffer, const
@@ -34,18 +35,19 @@ def place_sync(kernel: Kernel, target: Target) -> Kernel:
     rings = frozenset(b for c in kernel.channels if c.completion != "bytes" for b in c.buffers)
     roles = [n for n in walk(kernel.body) if isinstance(n, Role)]
     stay = {role: owners(role, kernel, target.arch.warp_size) for role in roles}
+    beside = overlaps(kernel.attrs["places"])
     world = World(
-        target.has("proxy_fence"), overlaps(kernel.attrs["places"]), uniform, _async_read(kernel), rings,
+        target.has("proxy_fence"), beside, uniform, _of_engines(kernel, beside), rings,
         filled=filled(kernel), owners=stay,
     )  # fmt: skip
     return kernel.with_(body=tuple(_role(r, world) if isinstance(r, Role) else r for r in kernel.body))
 
 
-def _async_read(kernel: Kernel) -> frozenset[Buffer]:
+def _of_engines(kernel: Kernel, beside: Mapping[Buffer, tuple[Buffer, ...]]) -> frozenset[Buffer]:
+    """Tiles that the copy engine or wgmma reads or writes, and those that share bytes with them."""
     issued = (n for n in walk(kernel.body) if isinstance(n, Issue))
-    return frozenset(
-        a.buffer for s in issued for a in s.op.effects() if a.reads and s.impl.proxies.get(a.buffer) == "async"
-    )
+    own = {a.buffer for s in issued for a in s.op.effects() if s.impl.proxies.get(a.buffer) == "async"}
+    return frozenset(b for tile in own for b in beside.get(tile, (tile,)))
 
 
 def _role(role: Role, world: World) -> Role:
@@ -94,7 +96,7 @@ def _loop(s: For | While, pending: Pending, role: Role, world: World) -> list[St
         alone, then = _trips(s, Pending(landed=set(pending.landed)), role, world)
         if _meetings(alone) < _meetings(inner):
             reason = next(n.reason for n in walk(inner) if isinstance(n, Sync))
-            shown = in_order(pending.unfenced & world.async_read)
+            shown = in_order(pending.unfenced & world.of_engines)
             if world.fences and shown:
                 text = f"ordinary stores to `{shown[0].name}` before the copy engine or wgmma"
                 made.append(Fence("proxy_async", text, loc=s.loc))
