@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
-from tileworkbench.errors import LanguageError, TargetError
+from tileworkbench.errors import LanguageError
 from tileworkbench.simulate import thread, tile
 from tileworkbench.target import Target
 
@@ -48,10 +48,3 @@ def test_mistakes() -> None:
         def wide(A: T.Tensor((64,), "int32")):
             with T.ClusterKernel(2, threads=32, cluster_dims=(2, 1, 1)):
                 T.copy_cluster(A[0:64], T.alloc_shared((64,), "int32"), cluster_mask=5)
-
-    with pytest.raises(TargetError, match="another block's shared memory"):
-
-        @T.prim_func
-        def remote(A: T.Tensor((64,), "int32")):
-            with T.ClusterKernel(2, threads=32, cluster_dims=(2, 1, 1)):
-                T.copy_cluster(A[0:64], T.alloc_shared((64,), "int32"), dst_block=1)

@@ -61,3 +61,29 @@ def test_columns_of_metadata() -> None:
     wide = np.zeros((32, 8), np.int8)
     wide[:, 3:7] = e
     everywhere(kernel, [a, wide, b], truth, TARGETS)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 4, 8])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_slices_that_start_anywhere_in_a_tile(first: int, dtype: str) -> None:
+    """From device memory, from a fragment, back, and between tiles: wide accesses only where both sides allow them."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 32), dtype), B: T.Tensor((32, 32), dtype), C: T.Tensor((32, 32), dtype)):
+        with T.Kernel(1, threads=64):
+            near = T.alloc_shared((32, 48), dtype)
+            other = T.alloc_shared((32, 64), dtype)
+            f = T.alloc_fragment((32, 32), dtype)
+            g = T.alloc_fragment((32, 32), dtype)
+            T.copy(A, near[:, first : first + 32])
+            T.copy(near[:, first : first + 32], f)
+            for i, j in T.Parallel(32, 32):
+                f[i, j] = f[i, j] * 2
+            T.copy(f, other[:, first : first + 32])
+            T.copy(other[:, first : first + 32], B)
+            T.copy(other[:, first : first + 32], near[:, 16 - first : 48 - first])
+            T.copy(near[:, 16 - first : 48 - first], g)
+            T.copy(g, C)
+
+    a = integers(7, (32, 32), dtype)
+    everywhere(kernel, [a], [2 * a, 2 * a])

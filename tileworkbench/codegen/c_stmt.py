@@ -232,6 +232,10 @@ def _store_memory(p: Printer, s: StoreMem) -> None:
         p.guarded(s.pred, c_packed.store(p, s))
         return
     size = piece(s.src.count, s.src.buffer.dtype, p.widest(s.dst.buffer))
+    if s.block is not None:
+        there = f"{p.shared(s.dst)}, {p.expr(s.block)}"
+        p.guarded(s.pred, f"{p.use(f'tw_store{size}_cluster')}({there}, {p.regs(s.src)});")
+        return
     if s.src.count == 1 and not s.cache:
         p.guarded(s.pred, f"{p.element(s.dst)} = {p.reg(s.src)};")
         return

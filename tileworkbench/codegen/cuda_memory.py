@@ -77,6 +77,23 @@ def _assembled(size: int, cache: str) -> dict[str, Function]:
     return found
 
 
+def _elsewhere(size: int) -> Function:
+    """To the same place in the shared memory of another block of the cluster."""
+    suffix, constraint, word, count = _WIDTH[size]
+    values = ", ".join(f'"{constraint}"(r[{i}])' for i in range(count))
+    regs = f"{{{', '.join(f'%{i + 2}' for i in range(count))}}}" if count > 1 else "%2"
+    byte = "const unsigned short r[1] = {*(const unsigned char*)s};"
+    return Function(
+        f"""\
+{D} void tw_store{size}_cluster(unsigned at, int block, const void* s) {{
+  {byte if size == 1 else f"const {word}* r = (const {word}*)s;"}
+  asm volatile("{{ .reg .b32 to; mapa.shared::cluster.u32 to, %0, %1; st.shared::cluster.{suffix} [to], {regs}; }}"
+               :: "r"(at), "r"(block), {values} : "memory");
+}}""",
+        needs_feature="cluster",
+    )
+
+
 def _matrix(num: int, transposed: bool) -> dict[str, Function]:
     tail, dot = ("_trans", ".trans") if transposed else ("", "")
     regs = ", ".join(f"%{i}" for i in range(num))
@@ -108,6 +125,7 @@ def _matrix(num: int, transposed: bool) -> dict[str, Function]:
 FUNCTIONS: dict[str, Function] = {}
 for _size in (1, 2, 4, 8, 16):
     FUNCTIONS |= _plain(_size)
+    FUNCTIONS[f"tw_store{_size}_cluster"] = _elsewhere(_size)
     for _cache in CACHES["load"]:
         FUNCTIONS |= _assembled(_size, _cache)
 FUNCTIONS |= _assembled(32, "")

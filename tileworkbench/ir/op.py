@@ -107,6 +107,10 @@ class Op(Stmt):
         """Every read and write, conservative when unsure."""
         raise InternalError(f"{self.name} answers no effects")
 
+    def reaches(self) -> tuple[Buffer, ...]:
+        """Shared tiles that it writes in other blocks of the cluster, whatever those are doing."""
+        return ()
+
     def fills(self, buffer: Buffer) -> bool:
         """True when the op surely writes every element of the buffer without needing its old contents."""
         found = [a for a in self.effects() if a.buffer is buffer]

@@ -47,7 +47,10 @@ def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Arrives on a barrier; `cta_id` means the same barrier in another block of the cluster."""
     builder = require("T.mbarrier_arrive")
     bar = one_barrier("T.mbarrier_arrive", mbarrier)
-    cta = _rank(builder, "T.mbarrier_arrive", bar, cta_id) if cta_id is not None else None
+    cta = None
+    if cta_id is not None:
+        of_cluster("T.mbarrier_arrive: cta_id", bar)
+        cta = rank_in_cluster(builder, "T.mbarrier_arrive: cta_id", cta_id)
     builder.emit(BarrierArrive(bar, cta, loc=builder.here))
 
 
@@ -56,21 +59,25 @@ def ptx_arrive_cluster_barrier(mbarrier: Any, cta_id: Any) -> None:
     mbarrier_arrive(mbarrier, cta_id)
 
 
-def _rank(builder: Builder, what: str, bar: Region, cta_id: Any) -> Expr:
-    """A block's number in the cluster, checked as far as it is known."""
+def of_cluster(what: str, bar: Region) -> None:
+    """Refuses a barrier on which other blocks cannot arrive."""
     if not bar.buffer.attr("cluster"):
         raise fault(
-            f"{what}: cta_id on `{bar.buffer.name}`, a barrier of one block",
+            f"{what} on `{bar.buffer.name}`, a barrier of one block",
             "other blocks arrive on the barriers of T.alloc_cluster_barrier",
             f"{bar.buffer.name} = T.alloc_cluster_barrier(arrive_count)",
         )
-    cta = as_expr(cta_id)
+
+
+def rank_in_cluster(builder: Builder, what: str, block: Any) -> Expr:
+    """A block's number in the cluster, checked as far as it is known."""
+    cta = as_expr(block)
     if not cta.dtype.is_int:
-        raise fault(f"{what}: cta_id is {cta.dtype}", "a block's number in the cluster is an integer", "an int")
+        raise fault(f"{what} is {cta.dtype}", "a block's number in the cluster is an integer", "an int")
     members = math.prod(builder.launch.cluster) if builder.launch is not None else 1
     if isinstance(cta, Const) and not 0 <= cta.value < members:
         raise fault(
-            f"{what}: cta_id={cta.value} in clusters of {members} block{'s' * (members != 1)}",
+            f"{what}={cta.value} in clusters of {members} block{'s' * (members != 1)}",
             f"a cluster's blocks are numbered 0 … {members - 1}",
             "T.ClusterKernel(…, cluster_dims=…) says how many there are",
         )

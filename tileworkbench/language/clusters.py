@@ -1,15 +1,16 @@
-"""T.copy_cluster: one block's tile given to several blocks of a cluster."""
+"""T.copy_cluster: one block's tile given to another block of a cluster, or loaded by several."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ..errors import TargetError
 from ..ir.arith import substitute
 from ..ir.expr import Expr, Var, binary, compare, logical, select
 from ..ir.node import walk
 from ..ir.stmt import Region
+from ..ops.cluster_copy import ClusterCopy
+from .barrier import of_cluster, one_barrier, rank_in_cluster
 from .builder import Builder, require
 from .faults import fault, shown
 from .regions import pair
@@ -29,14 +30,15 @@ def copy_cluster(
     loop_layout: Any = None,
 ) -> None:
     """A copy in which the blocks of `cluster_mask` (one bit a rank in the cluster) all get the tile of the lowest of
-    them; other blocks copy their own. Each block reads device memory itself: the second reader finds it in L2."""
+    them; other blocks copy their own. Each block reads device memory itself: the second reader finds it in L2.
+
+    With `dst_block` a tile of this block goes to the shared memory of the block of that rank. `remote_barrier` (of
+    T.alloc_cluster_barrier) is arrived on once there when all of it is stored; without it the blocks meet by
+    T.cluster_sync before it is read."""
     builder = require("T.copy_cluster")
     if dst_block is not None or remote_barrier is not None:
-        raise TargetError(
-            "T.copy_cluster to another block's shared memory",
-            rule="copies between shared memories of a cluster are not built yet",
-            fix="give the tile through device memory, or let both blocks load it",
-        )
+        _give(builder, src, dst, dst_block, remote_barrier, cluster_mask)
+        return
     launch = builder.launch
     cluster = tuple(launch.cluster) if launch is not None else ()
     members = math.prod(cluster) if cluster else 1
@@ -54,6 +56,22 @@ def copy_cluster(
         source, target, eviction_policy=eviction_policy, coalesced_width=coalesced_width, annotations=annotations,
         loop_layout=loop_layout,
     )  # fmt: skip
+
+
+def _give(builder: Builder, src: Any, dst: Any, block: Any, barrier: Any, mask: int | None) -> None:
+    """The copy to another block's shared memory."""
+    if block is None or mask is not None:
+        raise fault(
+            f"T.copy_cluster: {'remote_barrier without dst_block' if block is None else 'dst_block with cluster_mask'}",
+            "a tile goes to one block, dst_block, or is loaded by those of cluster_mask", "give dst_block alone",
+        )  # fmt: skip
+    rank = rank_in_cluster(builder, "T.copy_cluster: dst_block", block)
+    bar = None
+    if barrier is not None:
+        bar = one_barrier("T.copy_cluster: remote_barrier", barrier)
+        of_cluster("T.copy_cluster: remote_barrier", bar)
+    source, target = pair(src, dst, "T.copy_cluster")
+    builder.emit(ClusterCopy(source, target, rank, bar, loc=builder.here))
 
 
 def _leaders(builder: Builder, region: Region, mask: int, cluster: tuple[int, ...]) -> Region:

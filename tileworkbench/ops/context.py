@@ -71,6 +71,7 @@ class Context:
     own_reads: frozenset[Buffer] = frozenset()  # global tensors that the kernel reads as well as writes
     outside: Mapping[Buffer, Expr] = field(default_factory=dict)  # what reads outside a tensor give, where not 0
     present: int = 0  # threads of this role that exist
+    elsewhere: dict[Buffer, Expr] = field(default_factory=dict)  # shared tiles that are stored to in another block
 
     @property
     def threads(self) -> int:
@@ -178,6 +179,15 @@ class Context:
             for part in (compare("ge", coord, 0), compare("lt", coord, extent)):
                 cond = logical("land", cond, self.facts.simplify(part))
         return cond
+
+    @contextmanager
+    def storing_in(self, tile: Buffer, block: Expr) -> Iterator[None]:
+        """Stores to the tile go to the same place of the cluster's block of this rank."""
+        self.elsewhere[tile] = block
+        try:
+            yield
+        finally:
+            del self.elsewhere[tile]
 
     def elect(self, *body: Stmt) -> tuple[Stmt, ...]:
         """`body` by one thread of the role."""

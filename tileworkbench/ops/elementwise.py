@@ -204,7 +204,12 @@ def _store(s: Store, scope: Scope) -> tuple[Stmt, ...]:
     return (
         Store(staged, (as_expr(at),), value, loc=s.loc),
         StoreMem(
-            ctx.address(buffer, coords), run(staged, at), None if known else pred, cache_of(buffer, ctx), loc=s.loc
+            ctx.address(buffer, coords),
+            run(staged, at),
+            None if known else pred,
+            cache_of(buffer, ctx),
+            ctx.elsewhere.get(buffer),
+            loc=s.loc,
         ),
     )
 

@@ -8,6 +8,7 @@ takes none: its producer does not meet the role that used them before.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -38,6 +39,9 @@ class Life:
             return True
         later = self if self.first > other.first else other
         return not later.late
+
+
+ALWAYS = Life(-1, sys.maxsize, False)
 
 
 def shared_plan(kernel: Kernel, target: Target) -> Kernel:
@@ -96,6 +100,9 @@ def _lives(kernel: Kernel) -> dict[Buffer, Life]:
         consumer = next(r for r in kernel.body if isinstance(r, Role) and r.name in _consumers(kernel, buffer))
         spans = [i for i, s in _positions(consumer.body) if buffer in _touched(s)]
         found[buffer] = Life(-1, max(spans, default=len(consumer.body)), False)
+    # Other blocks may write at any time.
+    issued = (n.op for n in walk(kernel.body) if isinstance(n, Issue))
+    found |= {root(b): ALWAYS for op in issued for b in op.reaches() if root(b) in found}
     return found
 
 

@@ -97,7 +97,7 @@ def _copies(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]
     if not (len(form.loads) == len(form.middle) == len(form.stores) == 1):
         return ()
     load, store = form.loads[0], form.stores[0]
-    if not isinstance(store, StoreMem) or store.pred is not None or not _unchanged(form):
+    if not isinstance(store, StoreMem) or store.pred is not None or store.block is not None or not _unchanged(form):
         return ()
     if load.dst.buffer.dtype is not store.src.buffer.dtype:
         return ()

@@ -24,13 +24,15 @@ class LoadMem(Instr):
 
 @node
 class StoreMem(Instr):
-    """src.count consecutive elements from registers to memory in one access, where `pred` holds."""
+    """src.count consecutive elements from registers to memory in one access, where `pred` holds. `block`: the shared
+    memory of the cluster's block of this rank is meant, not the own one."""
 
     engine: ClassVar[str] = "lsu"
     dst: Addr
     src: Reg
     pred: Expr | None = None
     cache: str = ""
+    block: Expr | None = None
 
 
 @node

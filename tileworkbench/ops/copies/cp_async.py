@@ -72,8 +72,10 @@ def _kept(layout: Any, run: int) -> bool:
 
 
 def _aligned(op: Copy, run: int, facts: Facts) -> bool:
-    """Every run starts at a multiple of its length and lies wholly inside or outside the tensor."""
+    """Every run starts at a multiple of its length on both sides, and lies wholly inside or outside the tensor."""
     src = op.src.buffer
+    if not facts.divides(run, op.dst.starts[-1]):
+        return False
     if not facts.starts_at(run * src.dtype.bytes, root(src)):
         return False
     if not facts.divides(run, as_expr(global_offset(src, op.src.starts))):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class Block:
         self.barriers = Barriers(self)
         self.clocks = Clocks(self.threads, lanes, len(self.barriers.columns))
         size = kernel.shared_bytes
-        shadow = Shadow(size, self.program.layout.label, across=False)
+        shadow = Shadow(size, self.program.layout.label, across=self.program.stores_elsewhere)
         self.shared = Space("shared memory", np.zeros(size, dtype=np.uint8), 1, np.zeros(size, dtype=bool), shadow)
         shadow.begin(self)
         for space in self.launch.tensors.values():
@@ -125,6 +126,15 @@ class Block:
             self.warps.append(Warp(index, lanes, self, alive, list(env), [None] * len(env), regs))
         for w in self.warps:
             w.role_size = self.threads
+
+    @contextmanager
+    def visited_by(self, other: Block) -> Iterator[None]:
+        """Another block of the cluster touches this one's shared memory: the race record is asked in its name."""
+        self.shared.shadow.resume(other)
+        try:
+            yield
+        finally:
+            self.shared.shadow.resume(self)
 
     # --- services for rows -------------------------------------------------------------------------------------------
     def tensor(self, buffer: Buffer) -> Space:

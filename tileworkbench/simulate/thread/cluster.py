@@ -40,9 +40,10 @@ class Cluster:
         if next(coming, None) is not None:
             return
         self.turn, self.over, self.handed = self.turn + 1, self.handed, {}
-        for space in self.blocks[0].launch.tensors.values():
-            if space.shadow is not None:
-                space.shadow.met([block.number for block in self.blocks])
+        spaces = [*self.blocks[0].launch.tensors.values(), *(block.shared for block in self.blocks)]
+        for shadow in (space.shadow for space in spaces):
+            if shadow is not None and shadow.across:
+                shadow.met([block.number for block in self.blocks])
 
 
 def sync(s: Sync) -> Callable[[Warp], Iterator[Any]]:
@@ -96,26 +97,31 @@ def _over(cluster: Cluster, turn: int) -> bool:
     return cluster.turn != turn
 
 
+def member(w: Warp, rank: int, doing: str) -> Block:
+    """The block of the warp's cluster with this rank, whose shared memory is still there."""
+    blocks: list[Block] = w.block.cluster.blocks if w.block.cluster is not None else [w.block]
+    if not 0 <= rank < len(blocks):
+        raise fault(
+            w, "bounds", f"{doing} of block {rank} of the cluster",
+            rule=f"the cluster has {len(blocks)} block{'s' * (len(blocks) != 1)}",
+        )  # fmt: skip
+    if blocks[rank].ended:
+        raise fault(
+            w, "barrier", f"{doing} of block {rank} of the cluster, which has ended",
+            rule="a block's shared memory is there until it ends",
+            fix="let the cluster's blocks meet before they end: Sync(cluster)",
+        )  # fmt: skip
+    return blocks[rank]
+
+
 def arrive_at(w: Warp, bar: MBarrier, ranks: Any, lanes: Any) -> None:
     """Each of the lanes arrives on the barrier of its block `ranks` that stands where `bar` stands in the own one."""
-    blocks = w.block.cluster.blocks if w.block.cluster is not None else [w.block]
     for rank in np.unique(ranks):
-        if not 0 <= rank < len(blocks):
-            raise fault(
-                w, "bounds", f"an arrival on {bar.name} of block {rank} of the cluster",
-                rule=f"the cluster has {len(blocks)} block{'s' * (len(blocks) != 1)}",
-            )  # fmt: skip
-        block, threads = blocks[rank], w.threads[lanes[ranks == rank]]
+        block, threads = member(w, int(rank), f"an arrival on {bar.name}"), w.threads[lanes[ranks == rank]]
         if block is w.block:
             block.barriers.check_use(w, bar, threads)
             block.barriers.arrive(w, bar, len(threads), block.clocks.release(w.index, threads))
             continue
-        if block.ended:
-            raise fault(
-                w, "barrier", f"an arrival on {bar.name} of block {rank} of the cluster, which has ended",
-                rule="a block's shared memory is there until it ends",
-                fix="let the cluster's blocks meet before they end: Sync(cluster)",
-            )  # fmt: skip
         _arrive_elsewhere(w, block, block.barriers.all[bar.agent - block.clocks.first_barrier], threads)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import AssumptionError, InternalError, LaunchError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
-from ...ir.instr import Sync
+from ...ir.instr import StoreMem, Sync
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
 from ...options import options
@@ -104,6 +104,8 @@ def run(
             f"schedule {schedule!r}", rule="schedules are eager, latest and random", fix="name one of them"
         )
     meetings = {n.who for n in walk(kernel.body) if isinstance(n, Sync)} & {"grid", "cluster"}
+    if any(isinstance(n, StoreMem) and n.block is not None for n in walk(kernel.body)):
+        meetings |= {"cluster"}
     if meetings == {"grid", "cluster"}:
         raise TargetError(
             "the kernel's blocks meet in the grid and in clusters", rule="the thread machine knows one such meeting",

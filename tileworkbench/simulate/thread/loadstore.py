@@ -9,9 +9,9 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.instr import AtomicMem, LoadMem, Reg, StoreMem
-from . import scalars
+from . import cluster, scalars
 from .faults import fault
-from .memory import Space, predicate, resolver
+from .memory import Space, check_defined, predicate, resolver
 from .program import Program
 from .registers import check_register_read, check_register_write, register_rows
 from .warp import RegFile, Warp
@@ -124,6 +124,7 @@ def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
     count, width = s.src.count, s.src.buffer.dtype.bytes
     size = access_bytes(s, count, width)
     find, where, holds = registers(p, s.src, False), resolver(p, s.dst, size), predicate(p, s.pred)
+    elsewhere = None if s.block is None else p.scope.value(s.block)
     number = p.number(s)
 
     def run(w: Warp) -> None:
@@ -132,9 +133,18 @@ def store(p: Program, s: StoreMem) -> Callable[[Warp], None]:
         if not lanes.size:
             return
         space, base = where(w, lanes)
-        values = np.ascontiguousarray(rf.data[first : first + count, lanes].T)
+        values = np.ascontiguousarray(rf.data[first : first + count, lanes].T).view(np.uint8)
         known = np.repeat(rf.defined[first : first + count, lanes].T, width, axis=1)
-        write_bytes(w, space, lanes, base, values.view(np.uint8), known, number)
+        if elsewhere is None:
+            write_bytes(w, space, lanes, base, values, known, number)
+            return
+        check_defined(w, elsewhere.undefined, "the block's number in the cluster")
+        ranks = np.broadcast_to(elsewhere.read(w), w.mask.shape)[lanes]
+        for rank in np.unique(ranks):
+            there = cluster.member(w, int(rank), f"a store to {s.dst.buffer.name}")
+            mine = ranks == rank
+            with there.visited_by(w.block):
+                write_bytes(w, there.shared, lanes[mine], base[mine], values[mine], known[mine], number)
 
     return run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InternalError
 from ...ir.expr import Buffer
-from ...ir.instr import Elect, Reg, Wgmma
+from ...ir.instr import Elect, Reg, StoreMem, Wgmma
 from ...ir.kernel import Kernel
 from ...ir.node import walk
 from ...ir.planned import Role
@@ -37,6 +37,7 @@ class Program:
     def __init__(self, kernel: Kernel, lanes: int, rows: dict[type, tuple[int, Maker]]) -> None:
         self.kernel, self.lanes, self.rows = kernel, lanes, rows
         self.layout = shared_layout(kernel)
+        self.stores_elsewhere = any(isinstance(n, StoreMem) and n.block is not None for n in walk(kernel.body))
         self.scope = Scope(lanes, wgmma_buffers(kernel), MAKERS)
         for var in kernel.block_vars:  # places before any code: some of it is made when it first runs
             self.scope.slot(var)

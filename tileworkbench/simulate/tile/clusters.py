@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import LaunchError, SimulationError
-from ...ir.expr import Buffer, Call
+from ...errors import LaunchError, Loc, SimulationError
+from ...ir.expr import Call
 from ...ir.kernel import Kernel
 from ...ir.node import walk
+from ...ir.op import Op
 from ...ir.stmt import Alloc, Region
 from .rings import Barrier, Shared, Waiting
 from .state import State
@@ -35,7 +36,8 @@ def meet(kernel: Kernel, in_step: bool) -> bool:
             rule="on the CPU target blocks that meet in the grid run in step", fix="run it on a GPU", loc=barrier.loc,
         )  # fmt: skip
     meetings = any(isinstance(n, Call) and n.fn in MEETINGS for n in walk(kernel.body))
-    return barrier is not None or (meetings and not in_step)
+    reaching = any(isinstance(n, Op) and n.reaches() for n in walk(kernel.body))
+    return barrier is not None or ((meetings or reaching) and not in_step)
 
 
 def boxes(kernel: Kernel, grid: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -54,8 +56,8 @@ def run(kernel: Kernel, states: list[State], program: Program) -> None:
     """The blocks of one cluster, by rank, each as far as it can go. One that waits is asked again after every step of
     another: a thread that polls a barrier misses none of its phases."""
     shared = [st.ring.shared for st in states]
-    for own in shared:
-        own.peers = shared
+    for own, st in zip(shared, states, strict=True):
+        own.peers, own.home = shared, st
     running = {rank: program.run(st) for rank, st in enumerate(states)}
     while running:
         waiting: dict[int, Waiting] = {}
@@ -93,29 +95,29 @@ def active_threads(st: State) -> np.ndarray:
 
 def targets(st: State, rank: Any, taking_part: np.ndarray, region: Region) -> Iterator[tuple[Shared, int]]:
     """What the blocks share whose barrier the active threads mean, and how many mean it."""
-    peers = st.ring.shared.peers or [st.ring.shared]
     each = np.broadcast_to(np.asarray(rank).reshape(-1), taking_part.shape)[taking_part]
     for number, count in zip(*np.unique(each, return_counts=True), strict=True):
-        if not 0 <= number < len(peers):
-            raise SimulationError(
-                f"an arrival on barrier `{region.buffer.name}` of block {number} of the cluster",
-                rule=f"the cluster has {len(peers)} block{'s' * (len(peers) != 1)}",
-                fix="T.ClusterKernel(…, cluster_dims=…) says how many there are",
-                loc=region.loc,
-            )
-        if peers[number].ended:
-            raise ended(region.buffer, int(number), region)
-        yield peers[number], int(count)
+        yield member(st, int(number), f"an arrival on barrier `{region.buffer.name}`", region.loc), int(count)
 
 
-def ended(buffer: Buffer, rank: int, region: Region) -> SimulationError:
-    """The fault of an arrival that comes too late."""
-    return SimulationError(
-        f"an arrival on barrier `{buffer.name}` of block {rank} of the cluster, which has ended",
-        rule="a block's shared memory is there until it ends",
-        fix="let the cluster's blocks meet before they end: T.cluster_sync()",
-        loc=region.loc,
-    )
+def member(st: State, rank: int, doing: str, loc: Loc | None) -> Shared:
+    """What the agents of the cluster's block of this rank share, if it has not ended."""
+    peers = st.ring.shared.peers or [st.ring.shared]
+    if not 0 <= rank < len(peers):
+        raise SimulationError(
+            f"{doing} of block {rank} of the cluster",
+            rule=f"the cluster has {len(peers)} block{'s' * (len(peers) != 1)}",
+            fix="T.ClusterKernel(…, cluster_dims=…) says how many there are",
+            loc=loc,
+        )
+    if peers[rank].ended:
+        raise SimulationError(
+            f"{doing} of block {rank} of the cluster, which has ended",
+            rule="a block's shared memory is there until it ends",
+            fix="let the cluster's blocks meet before they end: T.cluster_sync()",
+            loc=loc,
+        )
+    return peers[rank]
 
 
 def compile_meeting(e: Call, program: Program) -> Body:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import SimulationError
 from ...ir.dtype import INT32, DType
 from ...ir.expr import Buffer, Expr
 from ...ir.stmt import Region
@@ -214,6 +215,29 @@ class Env:
         for shared, count in clusters.targets(st, self.scalar(cta), taking_part, region):
             shared.barrier(region.buffer, index).arrive(count)
             st.ring.shared.ticks += 1
+
+    def give(self, op: Any, value: Any, undefined: Any) -> None:
+        """Stores `value` in `op.dst` of the cluster's block `op.block`, and arrives once on `op.barrier` there."""
+        st, region, to = self.st, op.dst, op.dst.buffer.dtype
+        if st.mask is False:
+            return
+        ranks = np.unique(self.scalar(op.block))
+        if ranks.size != 1:
+            raise SimulationError(
+                "T.copy_cluster: threads mean different blocks", rule="a tile goes to one block",
+                fix="derive dst_block from block indices", loc=op.loc,
+            )  # fmt: skip
+        there = clusters.member(st, int(ranks[0]), f"a copy to `{region.buffer.name}`", op.loc)
+        home = there.home if there.home is not None else st
+        value = rounding.convert(value, op.src.buffer.dtype, to, saturate=True)
+        plan = self.program.region(region)
+        extents = plan.sizes(st)
+        indices = plan.indices(st, extents)
+        with st.opened(extents):
+            store(st, home.slot(region.buffer, write=True), indices, value, region.loc, undefined)
+        if op.barrier is not None:
+            there.barrier(op.barrier.buffer, st.number(op.barrier.starts[0])).arrive(1)
+        st.ring.shared.ticks += 1
 
     def parallel(self, op: Any) -> None:
         """Runs the body of a T.Parallel for all iterations at once."""

@@ -67,6 +67,7 @@ class Shared:
         self.agents = 1
         self.turns: dict[str, int] = {}
         self.peers: list[Shared] = []  # of the cluster's blocks by rank, where they wait for one another
+        self.home: Any = None  # the state of the block, where its cluster's blocks wait for one another
         self.ended = False
         self.ticks = 0
 
