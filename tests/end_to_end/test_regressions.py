@@ -475,3 +475,26 @@ def test_bytes_that_cp_async_filled_before_the_copy_engine_in_a_loop(product: bo
     part = a[:32, :128].astype(np.float32)
     wanted = (b[:, :32] + b[:, 32:64]).T.astype(np.float32) + (part @ part.T if product else 0)
     agree(kernel, [a, b], [wanted])
+
+
+def test_a_reduction_of_one_column_where_two_kinds_of_layout_put_all_elements_in_the_same_places() -> None:
+    """Fuzzer's seed 2001120: the conversion between them moved nothing into the registers that the reduction read."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((300, 1), "float32"), O: T.Tensor((300,), "float32"), P: T.Tensor((300,), "float32")):  # noqa: E741
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((300, 1), "float32")
+            F = T.alloc_fragment((300, 1), "float32")
+            G = T.alloc_fragment((300,), "float32")
+            for i, j in T.Parallel(300, 1):
+                S[i, j] = A[i, j]
+                S[i, j] += 1
+                F[i, j] = A[i, j] * 2
+            T.reduce_absmax(F, G, dim=1)
+            for i in T.Parallel(300):
+                O[i] = G[1]
+            T.copy(G, P)
+
+    a = numbers((300, 1))
+    wanted = np.abs(2 * a[:, 0])
+    agree(kernel, [a], [np.full(300, wanted[1], np.float32), wanted])

@@ -149,11 +149,10 @@ def _tile_layout(buffer: Buffer) -> SharedLayout:
 
 
 def _convert(src: Buffer, dst: Buffer, known: dict[Buffer, Any], op: Op) -> list[Stmt]:
-    """The same elements under another layout, through a shared tile: right for every pair of layouts."""
-    if "shared" in (src.space, dst.space):
+    """The same elements under another layout, through a shared tile: right for every pair of layouts. Layouts of two
+    kinds may put all elements in the same places."""
+    if "shared" in (src.space, dst.space) or same(known[src], known[dst]):
         return _move(src, dst, op)
-    if same(known[src], known[dst]):
-        return []
     tile = Buffer(f"{src.name}_through", src.shape, src.dtype, "shared", loc=op.loc)
     known[tile] = _tile_layout(src)
     return [Alloc(tile, loc=op.loc), *_move(src, tile, op), *_move(tile, dst, op)]
