@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import tileworkbench.language as T
+from tests.regressions.machines import MACHINES
 from tileworkbench.codegen.emit import emit
 from tileworkbench.errors import LanguageError, SimulationError, TargetError
 from tileworkbench.pipeline import run_passes
@@ -18,10 +21,10 @@ from .harness import everywhere, integers, lowered
 HOPPER = ("sm_90a",)
 
 
-@pytest.mark.parametrize("fragment", [False, True])
-def test_a_tile_for_the_second_block_and_its_barrier(fragment: bool) -> None:
-    N = 128
+N = 128
 
+
+def for_the_second(fragment: bool) -> Any:
     @T.prim_func
     def kernel(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
         with T.ClusterKernel(2, threads=128, cluster_dims=(2, 1, 1)) as pid:
@@ -38,14 +41,20 @@ def test_a_tile_for_the_second_block_and_its_barrier(fragment: bool) -> None:
                 T.mbarrier_wait_parity(bar[0], 0)
                 for i in T.Parallel(N):
                     B[i] = there[i]
+            T.cluster_sync()
 
+    return kernel
+
+
+@pytest.mark.parametrize("fragment", [False, True])
+def test_a_tile_for_the_second_block_and_its_barrier(fragment: bool) -> None:
     a = integers(1, (N,), "float32")
-    made = everywhere(kernel, [a], a * 2, HOPPER)["sm_90a"]
+    made = everywhere(for_the_second(fragment), [a], a * 2, HOPPER)["sm_90a"]
     text = emit(made, Target.of("sm_90a")).text
     assert "st.shared::cluster" in text and "mbarrier.arrive.release.cluster.shared::cluster" in text
 
 
-def ring(members: int, dtype: str, meet: bool = True, shared: str = "") -> object:
+def ring(members: int, dtype: str, meet: bool = True) -> Any:
     """Every block hands its tile to the next and writes what it got; in a wider tile, a slice of it."""
 
     @T.prim_func
@@ -65,11 +74,27 @@ def ring(members: int, dtype: str, meet: bool = True, shared: str = "") -> objec
     return kernel
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "float32", "float64"])
-def test_every_block_hands_its_tile_to_the_next(dtype: str) -> None:
+DTYPES = ("float16", "bfloat16", "int8", "float32", "float64")
+
+
+def tiles(dtype: str) -> np.ndarray:
     container = {"bfloat16": ml_dtypes.bfloat16}.get(dtype) or np.dtype(dtype)
-    a = np.random.default_rng(3).integers(-50, 50, (4, 16, 24)).astype(container)
+    return np.random.default_rng(3).integers(-50, 50, (4, 16, 24)).astype(container)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_block_hands_its_tile_to_the_next(dtype: str) -> None:
+    a = tiles(dtype)
     everywhere(ring(4, dtype), [a], np.roll(a, 1, axis=0), HOPPER)
+
+
+@pytest.mark.gpu
+def test_on_a_card() -> None:
+    card, a = MACHINES["card"], integers(1, (N,), "float32")
+    for fragment in (False, True):
+        card.check(for_the_second(fragment), [a], a * 2, HOPPER)
+    for dtype in DTYPES:
+        card.check(ring(4, dtype), [tiles(dtype)], np.roll(tiles(dtype), 1, axis=0), HOPPER, note=dtype)
 
 
 def test_a_missing_meeting_is_a_race() -> None:
