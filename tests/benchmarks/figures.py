@@ -69,11 +69,12 @@ def calls() -> list[str]:
 
 def fuzz() -> list[str]:
     run = result("fuzz_h200")
-    wrong = len(run["bad"])
-    return [
+    wrong, since = len(run["bad"]), run.get("since")
+    made = [
         f"Random kernels against NumPy on a card ({where(run)}):",
         f"{run['kernels']:,} kernels, {run['right']:,} runs right, {wrong} wrong, {run['refused']:,} refused by name.",
     ]
+    return made if since is None else [*made, since]
 
 
 def scripts() -> list[str]:
