@@ -11,6 +11,7 @@ import collections
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection, wait
@@ -104,9 +105,7 @@ def main() -> int:
         if time.monotonic() - start < chosen.seconds and (seed := next(seeds, None)) is not None:
             one.give(seed)
 
-    for one in workers:
-        feed(one)
-    while busy := [w for w in workers if w.seed is not None]:
+    def serve(busy: list[Worker]) -> None:
         ready = wait([w.pipe for w in busy], timeout=1.0)
         for one in busy:
             spoilt = False
@@ -123,6 +122,15 @@ def main() -> int:
                 one.end()
                 workers[workers.index(one)] = one = Worker()
             feed(one)
+
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        for one in workers:
+            feed(one)
+        while busy := [w for w in workers if w.seed is not None]:
+            serve(busy)
+    except KeyboardInterrupt:
+        print("stopped: what was done by then is told")
     for one in workers:
         one.end()
     record = {"seeds": [chosen.seed, chosen.count], "seconds": round(time.monotonic() - start), **counts, "bad": bad}
