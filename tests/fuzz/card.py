@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .grow import generate
 from .oracle import VARIANTS, Verdict, compared, lowered
 
@@ -45,12 +47,37 @@ def on_card(seed: int) -> list[Verdict]:
                 out.append(kernel)
                 continue
 
-            def act(args: list[Any], kernel: Any = kernel, goal: Any = goal) -> None:
+            def act(args: list[Any], kernel: Any = kernel, goal: Any = goal, start: int = which.start) -> None:
                 source = emit(kernel, goal)
-                Launcher([(source, nvrtc.build(source))])(*args)
+                launcher = Launcher([(source, nvrtc.build(source))])
+                if not start:  # the launcher's own copies
+                    launcher(*args)
+                    return
+                there = [moved(a, start) if isinstance(a, np.ndarray) else a for a in args]
+                launcher(*there)
+                for a, t in zip(args, there, strict=True):
+                    if isinstance(a, np.ndarray):
+                        a[...] = back(t, a)
 
             out.append(compared(f"{name}{text}", which, wanted, act))
     return out
+
+
+def moved(array: np.ndarray, start: int, device: str = "cuda") -> Any:
+    """A torch tensor that begins `start` elements behind where its memory does."""
+    import torch
+
+    before = start * array.itemsize
+    room = torch.full((before + array.nbytes,), 0xA5, dtype=torch.uint8, device=device)
+    room[before:] = torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()).to(device)
+    return room[before:].view(getattr(torch, array.dtype.name)).view(array.shape)
+
+
+def back(tensor: Any, like: np.ndarray) -> np.ndarray:
+    """Its values in a NumPy array's type."""
+    import torch
+
+    return tensor.contiguous().view(-1).view(torch.uint8).cpu().numpy().view(like.dtype).reshape(like.shape)
 
 
 def worker(pipe: Connection) -> None:

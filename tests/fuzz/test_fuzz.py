@@ -12,8 +12,9 @@ from tileworkbench.simulate import thread
 from tileworkbench.target import Target
 
 from . import oracle
+from .card import back, moved
 from .grow import generate
-from .program import Program, Tensor, valid
+from .program import CONTAINER, Program, Tensor, placed, valid
 from .shrink import shrink
 from .statements import Copy, Fill, Gemm, Parallel, Put, Statement
 from .terms import Get, Name, Number, Pair
@@ -56,6 +57,18 @@ def small(body: tuple[Statement, ...]) -> Program:
 
 ELEMENT = Get("O0", "int32", (Name("i"), Name("j")))
 READ = Get("A0", "int32", (Name("i"), Name("j")))
+
+
+@pytest.mark.parametrize("dtype", CONTAINER)
+def test_tensors_that_start_later_hold_the_same(dtype: str) -> None:
+    pytest.importorskip("torch")
+    a = np.arange(24).reshape(4, 6).astype(CONTAINER[dtype])
+    for start in (1, 2, 3):
+        there = moved(a, start, "cpu")
+        assert there.storage_offset() == start and there.is_contiguous()
+        assert np.array_equal(back(there, a), a) and back(there, a).dtype == a.dtype
+        near = placed(a, start * a.itemsize)
+        assert near.ctypes.data % 16 == start * a.itemsize % 16 and np.array_equal(near, a)
 
 
 def test_the_reference_is_what_it_says() -> None:
