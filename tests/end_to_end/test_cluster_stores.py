@@ -19,8 +19,6 @@ from tileworkbench.target import Target
 from .harness import everywhere, integers, lowered
 
 HOPPER = ("sm_90a",)
-
-
 N = 128
 
 

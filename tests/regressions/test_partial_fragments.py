@@ -13,7 +13,7 @@ import tileworkbench.language as T
 from .machines import Machine
 
 TARGETS = ("sm_80", "sm_90a")
-SHAPE = M, N = 4, 512
+SHAPE = M, _ = 4, 512
 HELD = [(64, 0), (64, 64), (16, 0), (16, 16), (8, 3)]  # threads that hold the tile, and the first of them
 
 
@@ -23,32 +23,28 @@ def along_rows(shape: tuple[int, int], holders: int, first: int) -> Any:
     return T.Fragment(shape, lambda i, j: (first + j // run, i * run + j % run))
 
 
-def rows(held: tuple[int, int]) -> Any:
+def folded(held: tuple[int, int], dim: int) -> Any:
+    kept = SHAPE[1 - dim]
+
     @T.prim_func
-    def kernel(A: T.Tensor(SHAPE, "float32"), B: T.Tensor((M,), "float32")):
+    def kernel(A: T.Tensor(SHAPE, "float32"), B: T.Tensor((kept,), "float32")):
         with T.Kernel(1, threads=128):
             x = T.alloc_fragment(SHAPE, "float32")
-            total = T.alloc_fragment((M,), "float32")
+            total = T.alloc_fragment((kept,), "float32")
             T.annotate_layout({x: along_rows(SHAPE, *held)})
             T.copy(A, x)
-            T.reduce_sum(x, total, dim=1)
+            T.reduce_sum(x, total, dim=dim)
             T.copy(total, B)
 
     return kernel
+
+
+def rows(held: tuple[int, int]) -> Any:
+    return folded(held, 1)
 
 
 def columns(held: tuple[int, int]) -> Any:
-    @T.prim_func
-    def kernel(A: T.Tensor(SHAPE, "float32"), B: T.Tensor((N,), "float32")):
-        with T.Kernel(1, threads=128):
-            x = T.alloc_fragment(SHAPE, "float32")
-            total = T.alloc_fragment((N,), "float32")
-            T.annotate_layout({x: along_rows(SHAPE, *held)})
-            T.copy(A, x)
-            T.reduce_max(x, total, dim=0)
-            T.copy(total, B)
-
-    return kernel
+    return folded(held, 0)
 
 
 def running(held: tuple[int, int]) -> Any:
@@ -116,7 +112,7 @@ def reduced(held: tuple[int, int]) -> Any:
 
 KERNELS: dict[Callable[..., Any], Callable[[np.ndarray], np.ndarray]] = {
     rows: lambda a: a.sum(1),
-    columns: lambda a: a.max(0),
+    columns: lambda a: a.sum(0),
     running: lambda a: a.cumsum(1),
     through_shared: lambda a: 3 * a,
     added_at_once: lambda a: a,

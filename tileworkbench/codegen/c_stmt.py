@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -81,15 +80,8 @@ def _pragma(s: For) -> str:
         return "#pragma unroll"
     # Loops of copies, matrix instructions and waits are scheduled by us: unrolling them only costs time to build. Short
     # ones in which warps meet are not: their loads of several trips may be under way together.
-    short = _trips(s) <= MOST_TRIPS
+    short = s.trips is not None and s.trips <= MOST_TRIPS
     return "#pragma unroll 1" if any(isinstance(n, _SCHEDULED) or _meets(n, short) for n in walk(s.body)) else ""
-
-
-def _trips(s: For) -> float:
-    bounds = (s.start, s.stop, s.step)
-    if not all(isinstance(e, Const) for e in bounds):
-        return math.inf
-    return len(range(*(int(e.value) for e in bounds)))  # type: ignore[attr-defined]
 
 
 def _meets(n: Node, within_warps: bool) -> bool:

@@ -33,7 +33,7 @@ def kernel_facts(kernel: Kernel, target: Target, *, warps: int = 0) -> Facts:
     facts.ranges |= {"role_thread": (0, threads - 1), "lane": (0, lanes - 1), "warp": (0, max(1, threads // lanes) - 1)}
     facts.ranges["thread"] = (0, max(kernel.launch_threads, kernel.threads) - 1)
     if kernel.attrs.get("variant") == "general":
-        facts.divisors |= {tensor: max(1, tensor.dtype.bytes) for tensor in kernel.tensors}
+        facts.divisors |= {tensor: tensor.dtype.bytes for tensor in kernel.tensors}
     for assumed in kernel.assumed:
         found = _divisor(assumed.cond)
         if found:

@@ -106,7 +106,7 @@ def _copies(form: Form, loop: For, lanes: int, facts: Facts) -> tuple[Stmt, ...]
         width = nbytes // load.src.buffer.dtype.bytes
         if not width or lanes % width or not _fits(target, None, loop.var, width, facts):
             continue
-        if not _fits(source, load.pred, loop.var, width, facts) or not facts.starts_at(nbytes, load.src.buffer):
+        if not _fits(source, load.pred, loop.var, width, facts) or not facts.starts_at(nbytes, root(load.src.buffer)):
             continue
         part = Var(f"{loop.var.name}v")
         at = {loop.var: part * width}

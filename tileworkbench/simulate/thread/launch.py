@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import AssumptionError, InternalError, LaunchError, SimulationError, TargetError
 from ...ir.evaluate import evaluate
 from ...ir.expr import Buffer, Expr, Var
-from ...ir.instr import StoreMem, Sync
+from ...ir.instr import Sync
 from ...ir.kernel import Assumed, Kernel
 from ...ir.node import walk
 from ...options import options
@@ -22,7 +22,7 @@ from .arguments import Argument, bind, bind_values, check_memory
 from .block import Block, Event
 from .faults import Fault, fault
 from .memory import Space
-from .program import Program
+from .program import Program, stores_elsewhere
 from .rows import ROWS
 from .warp import Warp
 
@@ -104,7 +104,7 @@ def run(
             f"schedule {schedule!r}", rule="schedules are eager, latest and random", fix="name one of them"
         )
     meetings = {n.who for n in walk(kernel.body) if isinstance(n, Sync)} & {"grid", "cluster"}
-    if any(isinstance(n, StoreMem) and n.block is not None for n in walk(kernel.body)):
+    if stores_elsewhere(kernel):
         meetings |= {"cluster"}
     if meetings == {"grid", "cluster"}:
         raise TargetError(

@@ -31,13 +31,18 @@ def wgmma_buffers(kernel: Kernel) -> frozenset[Buffer]:
     return frozenset(found)
 
 
+def stores_elsewhere(kernel: Kernel) -> bool:
+    """Whether blocks of a cluster store to one another's shared memory."""
+    return any(isinstance(n, StoreMem) and n.block is not None for n in walk(kernel.body))
+
+
 class Program:
     """`rows` maps an instruction class to (kind, maker). `statements` numbers what touches memory, for race reports."""
 
     def __init__(self, kernel: Kernel, lanes: int, rows: dict[type, tuple[int, Maker]]) -> None:
         self.kernel, self.lanes, self.rows = kernel, lanes, rows
         self.layout = shared_layout(kernel)
-        self.stores_elsewhere = any(isinstance(n, StoreMem) and n.block is not None for n in walk(kernel.body))
+        self.stores_elsewhere = stores_elsewhere(kernel)
         self.scope = Scope(lanes, wgmma_buffers(kernel), MAKERS)
         for var in kernel.block_vars:  # places before any code: some of it is made when it first runs
             self.scope.slot(var)
