@@ -337,3 +337,25 @@ def test_a_smaller_slice_of_a_tensor_fills_the_first_part_of_a_larger_one() -> N
     want = np.full_like(a, -1)
     want[:, :2] = a[:, :2]
     everywhere(kernel, [a], want, initial=[np.full_like(a, -1)])
+
+
+@pytest.mark.parametrize("threads", (64, 128))
+def test_trips_written_out_have_copies_of_their_own(threads: int) -> None:
+    """Fuzzer's seed 20952: what the copies bring does not depend on the trip; where the fragment is read does."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 32), "float32"), B: T.Tensor((4, 32), "float32"), C: T.Tensor((4, 32), "float32")):
+        with T.Kernel(1, threads=threads):
+            s = T.alloc_shared((32, 32), "float32")
+            f = T.alloc_fragment((4, 32), "float32")
+            T.copy(B, f)
+            for k in T.unroll(4):
+                T.copy(A, s)
+                for i in T.Parallel(32):
+                    C[k, i] = s[31 - i, k] + f[k, i]
+                for i, j in T.Parallel(32, 32):
+                    s[i, j] = 7
+
+    a, b = integers(13, (32, 32)), integers(14, (4, 32))
+    kernels = everywhere(kernel, [a, b], a[::-1, :4].T + b)
+    assert len(instructions(kernels["sm_90a"], I.TmaLoad)) == 4

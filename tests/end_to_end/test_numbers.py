@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tileworkbench.language as T
-from tests.end_to_end.harness import everywhere
+from tests.end_to_end.harness import everywhere, integers
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
@@ -64,3 +65,37 @@ def test_unsigned_beside_signed_is_unsigned():
     a = np.array([0xFFFFFFFF, 0x80000001, 7, 0xDEADBEEF], dtype="uint32")
     n = np.array([10, 7, 3, 13], dtype="int32")
     everywhere(kernel, [a, n], np.stack([a % n.astype("uint32"), a >> n.astype("uint32")]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_signs_and_bits_of_converted_values(dtype):
+    """Fuzzer's seed 21553: ptxas 13.0 forgets a constant mask on one of two conversions that it makes at once."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((32, 64), "float32"), O: T.Tensor((32, 64), dtype), B: T.Tensor((6, 32, 64), "uint16"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=64):
+            for i, j in T.Parallel(32, 64):
+                O[i, j] = T.abs(T.cast(A[i, j], dtype))
+            for i, j in T.Parallel(32, 64):
+                B[0, i, j] = T.reinterpret(T.cast(A[i, j], dtype), "uint16") & 0x7FFF
+            for i, j in T.Parallel(32, 64):
+                B[1, i, j] = T.cast(T.reinterpret(T.cast(A[i, j], dtype), "int16") & 0x03FF, "uint16")
+            for i, j in T.Parallel(32, 64):
+                B[2, i, j] = T.cast(T.cast(T.reinterpret(T.cast(A[i, j], dtype), "uint16"), "int32") & 0xFF, "uint16")
+            for i, j in T.Parallel(32, 64):
+                B[3, i, j] = T.cast(T.cast(T.reinterpret(T.cast(A[i, j], dtype), "uint16"), "uint8"), "uint16")
+            for i, j in T.Parallel(32, 64):
+                B[4, i, j] = T.reinterpret(T.cast(A[i, j], dtype), "uint16") % 64
+            for i, j in T.Parallel(32, 64):
+                B[5, i, j] = T.reinterpret(T.abs(T.cast(A[i, j], dtype)), "uint16")
+
+    a = integers(61, (32, 64), span=1000) / np.float32(7)
+    exact = a.astype({"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dtype])
+    bits = exact.view(np.uint16)
+    everywhere(
+        kernel,
+        [a],
+        [np.abs(exact), np.stack([bits & 0x7FFF, bits & 0x3FF, bits & 255, bits & 255, bits % 64, bits & 0x7FFF])],
+    )

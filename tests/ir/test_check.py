@@ -27,7 +27,7 @@ from tileworkbench.ir.instr import (
     Wgmma,
 )  # fmt: skip
 from tileworkbench.ir.kernel import Kernel
-from tileworkbench.ir.node import replace, rewrite, walk
+from tileworkbench.ir.node import copied, replace, rewrite, walk
 from tileworkbench.ir.planned import Acquire, Commit, Complete, Issue, Release, Role, Wait
 from tileworkbench.ir.stmt import ONE, ZERO, Alloc, Break, For, If, Let, Region, Store
 from tileworkbench.target import Target
@@ -86,6 +86,12 @@ def test_names_and_levels(body, message):
 def test_the_statement_and_its_place_are_named():
     found = breaks(tile(Store(A, (X, ZERO), const(1.0), loc=at(7))), "A\\[x, 0\\] = 1.0")
     assert found.loc == at(7) and "bound" in found.rule
+
+
+def test_an_operation_stands_at_one_place():
+    g = Gemm16()
+    breaks(g.tile().with_(body=(*g.allocs, g.clear, g.clear)), "two places")
+    check(g.tile().with_(body=(*g.allocs, g.clear, copied(g.clear))))
 
 
 def test_regions_have_the_buffers_rank():

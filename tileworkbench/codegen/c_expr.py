@@ -34,7 +34,7 @@ class ExprPrinter:
     ] = {}  # function → its float and double text with {0}, {1} … for arguments
     native: ClassVar[
         Mapping[tuple[str, str], str]
-    ] = {}  # (soft type, op) → function with the same result as through float
+    ] = {}  # (soft type, op) → function to call: arithmetic without the detour over float, signs and bits of a value
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
@@ -133,6 +133,8 @@ def _soft_sign(p: ExprPrinter, e: Unary) -> Text:
     if sign is None:
         value = p.as_float(e.a)
         return p.through_float(f"-{value}" if e.op == "neg" else p.math["abs"][0].format(value), e.dtype)
+    if (native := p.native.get((e.dtype.name, e.op))) is not None:
+        return f"{p.use(native)}({p.expr(e.a)})", PRIMARY
     text = f"^ {sign:#x}" if e.op == "neg" else f"& {sign - 1:#x}"
     return f"({ctype(e.dtype)})({p.expr(e.a, UNARY)} {text})", UNARY
 
@@ -195,9 +197,13 @@ def _cast(p: ExprPrinter, e: Cast) -> Text:
 
 
 def _bitcast(p: ExprPrinter, e: Bitcast) -> Text:
+    value = p.expr(e.a)
+    native = p.native.get((e.a.dtype.name, "bits"))
+    if native is not None:
+        value = f"{p.use(native)}({value})"
     if ctype(e.dtype) == ctype(e.a.dtype):
-        return p.expr(e.a), 0
-    return f"{p.use('tw_bitcast')}<{ctype(e.dtype)}, {ctype(e.a.dtype)}>({p.expr(e.a)})", PRIMARY
+        return value, PRIMARY if native is not None else 0
+    return f"{p.use('tw_bitcast')}<{ctype(e.dtype)}, {ctype(e.a.dtype)}>({value})", PRIMARY
 
 
 def _call(p: ExprPrinter, e: Call) -> Text:

@@ -45,7 +45,19 @@ _NATIVE = {
                           f"{op}.rn.f16 %0, %1, %2;", "h", '"h"(a), "h"(b)')
     for op in ("add", "sub", "mul")
 }  # fmt: skip
-NATIVE = {("float16", op): f"tw_half_{op}" for op in ("add", "sub", "mul")}
+# ptxas 13.0 forgets a constant mask on 16 bits that a conversion from float made, where it makes two of them at once.
+# It leaves lop3 alone, so signs are cleared and bits looked at through it.
+_NATIVE |= {
+    f"tw_{name}16": Function(
+        f"{D} unsigned short tw_{name}16(unsigned short x) {{ unsigned r; "
+        f'asm("lop3.b32 %0, %1, {mask}, 0, 0xc0;" : "=r"(r) : "r"((unsigned)x)); return (unsigned short)r; }}'
+    )
+    for name, mask in (("abs", "0x7fff"), ("bits", "0xffff"))
+}
+NATIVE = {
+    **{("float16", op): f"tw_half_{op}" for op in ("add", "sub", "mul")},
+    **{(dtype, op): f"tw_{op}16" for dtype in ("float16", "bfloat16") for op in ("abs", "bits")},
+}
 
 
 def _fp8_in_hardware() -> dict[str, Function]:

@@ -80,6 +80,11 @@ def replace(n: N, **changes: Any) -> N:
     """`n` with some fields changed; `n` itself when nothing differs."""
     if all(getattr(n, key) is value for key, value in changes.items()):
         return n
+    return copied(n, **changes)
+
+
+def copied(n: N, **changes: Any) -> N:
+    """Another node that says the same as `n`, with some fields changed."""
     values = {name: getattr(n, name) for name in n._all}
     values.update(changes)
     return type(n)(**values)

@@ -11,7 +11,7 @@ from ..errors import LanguageError
 from ..ir.arith import mentions, substitute
 from ..ir.expr import Buffer, Expr, Load, Var, const
 from ..ir.kernel import Kernel
-from ..ir.node import Node, children, map_children, map_items, replace, rewrite, walk
+from ..ir.node import Node, children, copied, map_children, map_items, replace, rewrite, walk
 from ..ir.op import ElementStmt, Op
 from ..ir.region import root
 from ..ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While, whole
@@ -96,13 +96,20 @@ def _parts(s: For) -> list[Expr]:
 
 
 def _trip(s: For, trip: int, value: int) -> tuple[Stmt, ...]:
-    """One trip: its scalars have names of their own, its tiles are declared by the first."""
+    """One trip: its scalars have names of their own, its tiles are declared by the first, and its statements are its own,
+    also where they do not name the trip: passes keep what they find by the statement."""
     names = (
         {n.var: Var(f"{n.var.name}_{trip}", n.var.dtype) for n in walk(s.body) if isinstance(n, Let)} if trip else {}
     )
     body = tuple(n for n in s.body if not (trip and isinstance(n, Alloc)))
     body = substitute(body, {s.var: const(value, s.var.dtype)})
-    return tuple(rewrite(n, lambda v: names.get(v, v) if isinstance(v, Var) else v) for n in body) if names else body
+    if not trip:
+        return body
+
+    def own(n: Node) -> Node:
+        return names.get(n, n) if isinstance(n, Var) else copied(n) if isinstance(n, Stmt) else n
+
+    return tuple(rewrite(n, own) for n in body)
 
 
 def _spliced(made: Stmt | tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -24,6 +24,7 @@ class Scopes:
         self.kernel, self.level = kernel, level
         self.bound: set[Var] = {*kernel.scalars, *kernel.symbols(), *kernel.block_vars, *kernel.thread_vars}
         self.known: set[Buffer] = {*kernel.tensors, *kernel.buffers}
+        self.met: set[Op] = set()
         if level != "tile":  # a role may use what stands in another role's body
             self.known |= {n.buffer for n in nodes if type(n) is Alloc}
 
@@ -75,6 +76,10 @@ class Scopes:
         """Statements of one level only, and what is generic over its fields."""
         self.fits(s)
         inner = s.op if isinstance(s, (Issue, Complete)) else s
+        if self.level == "tile" and isinstance(inner, Op):
+            if inner in self.met:
+                raise broken("one operation stands at two places", s, "passes keep what they find by the operation")
+            self.met.add(inner)
         inside = () if isinstance(s, Complete) else getattr(inner, "body", ())
         variables = getattr(inner, "vars", ())
         own = {"body", "vars"}
