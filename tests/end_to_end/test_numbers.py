@@ -72,12 +72,10 @@ def test_signs_and_bits_of_converted_values(dtype):
     """Fuzzer's seed 21553: ptxas 13.0 forgets a constant mask on one of two conversions that it makes at once."""
 
     @T.prim_func
-    def kernel(
-        A: T.Tensor((32, 64), "float32"), O: T.Tensor((32, 64), dtype), B: T.Tensor((6, 32, 64), "uint16"),
-    ):  # fmt: skip
+    def kernel(A: T.Tensor((32, 64), "float32"), C: T.Tensor((32, 64), dtype), B: T.Tensor((6, 32, 64), "uint16")):
         with T.Kernel(1, threads=64):
             for i, j in T.Parallel(32, 64):
-                O[i, j] = T.abs(T.cast(A[i, j], dtype))
+                C[i, j] = T.abs(T.cast(A[i, j], dtype))
             for i, j in T.Parallel(32, 64):
                 B[0, i, j] = T.reinterpret(T.cast(A[i, j], dtype), "uint16") & 0x7FFF
             for i, j in T.Parallel(32, 64):

@@ -96,13 +96,13 @@ def _parts(s: For) -> list[Expr]:
 
 
 def _trip(s: For, trip: int, value: int) -> tuple[Stmt, ...]:
-    """One trip: its scalars have names of their own, its tiles are declared by the first, and its statements are its own,
-    also where they do not name the trip: passes keep what they find by the statement."""
+    """One trip: its scalars have names of their own, its tiles are declared by the first, and its statements are its
+    own even where they do not name the trip, since passes keep what they find by the statement."""
     names = (
         {n.var: Var(f"{n.var.name}_{trip}", n.var.dtype) for n in walk(s.body) if isinstance(n, Let)} if trip else {}
     )
-    body = tuple(n for n in s.body if not (trip and isinstance(n, Alloc)))
-    body = substitute(body, {s.var: const(value, s.var.dtype)})
+    kept = tuple(n for n in s.body if not (trip and isinstance(n, Alloc)))
+    body: tuple[Stmt, ...] = substitute(kept, {s.var: const(value, s.var.dtype)})
     if not trip:
         return body
 
