@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 import tileworkbench.language as T
-from tileworkbench.errors import LanguageError, TargetError
+from tileworkbench.codegen.emit import emit
+from tileworkbench.errors import LanguageError, SimulationError, TargetError
+from tileworkbench.ir.instr import CopyAsync, CopyAsyncArrive
+from tileworkbench.simulate import thread
+from tileworkbench.target import Target
 
-from .harness import ALL, NVIDIA, everywhere, integers
+from .harness import ALL, NVIDIA, everywhere, instructions, integers, lowered
 
 
 def test_barriers_by_the_names_of_their_instructions() -> None:
@@ -61,6 +65,55 @@ def test_the_whole_grid() -> None:
     everywhere(kernel, [a], [a * 2, a[::-1] * 2], NVIDIA)
 
 
+def held(arrives_first: bool = False):
+    """Half of the threads bring tiles by cp.async, the other half sums them; producers arrive themselves."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 128, 4), "float32"), B: T.Tensor((128, 4), "float32")):
+        with T.Kernel(1, threads=256):
+            S = T.alloc_shared((2, 128, 4), "float32")
+            full = T.alloc_barrier([128] * 2)
+            free = T.alloc_barrier([128] * 2)
+            tx = T.get_thread_binding()
+            if tx < 128:
+                for k in T.serial(4):
+                    T.mbarrier_wait_parity(free[k % 2], (k // 2 + 1) % 2)
+                    T.ptx_cp_async(T.access_ptr(S[k % 2, tx, 0], "w", 4), T.access_ptr(A[k, tx, 0], "r", 4), 4)
+                    if arrives_first:
+                        T.ptx_arrive_barrier(full[k % 2])
+                        T.ptx_cp_async_barrier(full[k % 2])
+                    else:
+                        T.ptx_cp_async_barrier(full[k % 2])
+                        T.ptx_arrive_barrier(full[k % 2])
+            else:
+                acc = T.alloc_local((4,), "float32")
+                T.clear(acc)
+                for k in T.serial(4):
+                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
+                    for c in T.unroll(4):
+                        acc[c] += S[k % 2, 255 - tx, c]
+                    T.ptx_arrive_barrier(free[k % 2])
+                for c in T.unroll(4):
+                    B[tx - 128, c] = acc[c]
+
+    return kernel
+
+
+def test_copies_hold_a_phase_back() -> None:
+    a = integers(6, (4, 128, 4))
+    kernel = everywhere(held(), [a], a.sum(0)[::-1], ("sm_90a",))["sm_90a"]
+    assert len(instructions(kernel, CopyAsync)) == 1
+    assert [s.noinc for s in instructions(kernel, CopyAsyncArrive)] == [False]
+    assert "cp.async.mbarrier.arrive.shared.b64" in emit(kernel, Target.of("sm_90a")).text
+
+
+def test_a_phase_is_not_held_back_after_its_arrivals() -> None:
+    """The consumer may pass before the copies have landed: the thread machine finds the race."""
+    kernel, a = lowered(held(True), "sm_90a"), integers(6, (4, 128, 4))
+    with pytest.raises(SimulationError, match="not ordered after the write by CopyAsync"):
+        thread.run(kernel, [a, np.zeros((128, 4), np.float32)], schedule="eager", target=Target.of("sm_90a"))
+
+
 class Op:
     """As TVM's operators tell their name."""
 
@@ -83,7 +136,6 @@ def test_intrinsics_by_name() -> None:
 
 def test_what_has_no_plain_meaning_says_so() -> None:
     for name, words in {
-        "ptx_cp_async_barrier": "cp_async_barrier_noinc",
         "create_barriers": "T.alloc_barrier",
         "create_tma_descriptor": "T.tma_copy",
         "tma_load": "T.tma_copy",

@@ -232,6 +232,7 @@ from .rawbarriers import (
     call_intrin,
     ptx_arrive_barrier,
     ptx_arrive_barrier_expect_tx,
+    ptx_cp_async_barrier,
     ptx_fence_barrier_init,
     ptx_init_barrier_thread_count,
     ptx_wait_barrier,

@@ -33,9 +33,6 @@ _NEEDS = {
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
         "create_barriers create_tma_descriptor increase_descriptor_offset ptx_cp_async_bulk tma_load"
     ),
-    "an arrival that waits for copies without counting; T.cp_async_barrier_noinc, which counts, is what there is": (
-        "ptx_cp_async_barrier"
-    ),
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
         "ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
     ),

@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.expr import Const, Expr
 from ..ir.node import Node, walk
 from ..ir.stmt import Alloc
+from ..ops.barrier import BarrierHeld
 from . import arithmetic, barrier, mathfns, warp
 from .barrier import (
     mbarrier_arrive,
@@ -34,6 +35,14 @@ def ptx_arrive_barrier_expect_tx(barrier_id: Any, byte_count: Any) -> None:
 def ptx_wait_barrier(barrier_id: Any) -> None:
     """Waits until the barrier's first phase has completed, as T.mbarrier_wait_parity(barrier, 0) does."""
     mbarrier_wait_parity(barrier_id, 0)
+
+
+def ptx_cp_async_barrier(barrier_id: Any) -> None:
+    """Holds the barrier's phase back until the thread's earlier cp.async copies have landed. It is no arrival that the
+    barrier counts: the thread arrives itself, after it."""
+    what = "T.ptx_cp_async_barrier"
+    builder = require(what)
+    builder.emit(BarrierHeld(one_barrier(what, barrier_id), loc=builder.here))
 
 
 def ptx_fence_barrier_init() -> None:
@@ -94,6 +103,7 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "ptx_arrive_barrier_expect_tx": ptx_arrive_barrier_expect_tx,
     "ptx_wait_barrier": ptx_wait_barrier,
     "ptx_fence_barrier_init": ptx_fence_barrier_init,
+    "ptx_cp_async_barrier": ptx_cp_async_barrier,
 }
 
 

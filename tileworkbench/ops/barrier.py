@@ -133,9 +133,23 @@ class BarrierCopies(OnBarrier):
     counted ones (no pending increment)."""
 
     name: ClassVar[str] = "cp_async_barrier_noinc"
+    counted: ClassVar[bool] = True
 
     def run(self, env: Any) -> None:
         env.arrive(self.bar)
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
-        return (CopyAsyncArrive(_bar(self.bar, ctx), True, loc=self.loc),)
+        return (CopyAsyncArrive(_bar(self.bar, ctx), self.counted, loc=self.loc),)
+
+
+@node
+class BarrierHeld(BarrierCopies):
+    """The barrier's phase waits for one arrival more, which comes when the thread's earlier cp.async copies have
+    landed: it is held back until then, and no counted arrival comes of it."""
+
+    name: ClassVar[str] = "ptx_cp_async_barrier"
+    counted: ClassVar[bool] = False
+
+    def run(self, env: Any) -> None:
+        # The machine's copies have landed when they are issued, so that nothing holds the phase back.
+        pass
