@@ -201,6 +201,12 @@ from .mathfns import (
     tanh,
     trunc,
 )
+from .matrixdescriptors import (
+    alloc_descriptor,
+    alloc_wgmma_desc,
+    increase_descriptor_offset,
+    initialize_wgmma_descriptor,
+)
 from .matrixinstr import ptx_ldmatrix, ptx_mma
 from .missing import unknown as _unknown
 from .persistent import Persistent
@@ -317,6 +323,7 @@ from .warp import (
     warp_reduce_min,
     warp_reduce_sum,
 )
+from .warpgroupinstr import ptx_wgmma_rs, ptx_wgmma_ss
 from .whiles import While
 from .words import reinterpret
 

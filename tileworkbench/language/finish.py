@@ -19,6 +19,7 @@ from .private import with_private_fragments
 from .reducers import check_finalised
 from .scopes import check_scopes
 from .sourcekernel import body as source_body
+from .warpgroupinstr import described_layouts
 
 
 def finish(builder: Builder) -> tuple[Kernel, ...]:
@@ -102,7 +103,7 @@ def one_kernel(
     checked = (*asserted, *(fact for fact in stated if of_arguments(fact.cond, kernel)))
     kernel = kernel.with_(assumed=checked)
     check_scopes(kernel)
-    return kernel
+    return described_layouts(kernel)
 
 
 def single(kernels: tuple[Kernel, ...]) -> Kernel:

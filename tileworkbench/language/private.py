@@ -9,6 +9,7 @@ from ..ir.node import Node, children, map_items, replace, rewrite, walk
 from ..ir.op import Op
 from ..ir.region import root
 from ..ir.stmt import Alloc, Stmt
+from ..ops.descriptor_product import DescriptorProduct
 from ..ops.parallel import Parallel
 
 
@@ -35,7 +36,7 @@ def _spread(body: Iterable[Node]) -> Iterable[Buffer]:
     """The buffers that operations of the whole block and parallel loops touch."""
     for s in body:
         inner = getattr(s, "body", None) if isinstance(s, Op) and not isinstance(s, Parallel) else None
-        if isinstance(s, Op) and inner is None:
+        if isinstance(s, DescriptorProduct) or (isinstance(s, Op) and inner is None):
             yield from (n for n in walk(s) if isinstance(n, Buffer))
         else:
             yield from _spread(c for c in children(s) if isinstance(c, Stmt))

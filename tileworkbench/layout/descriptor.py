@@ -46,9 +46,18 @@ class Descriptor:
         return self.constant_bits + (((address + self.start) & 0x3FFFF) >> 4)
 
 
-def operand_offsets(descriptor: Descriptor, mn: int, k: int, itemsize: int, address: int = 0) -> np.ndarray[Any, Any]:
-    """Byte address the hardware reads for each element of one instruction's operand: int64 (mn, k)."""
+def operand_offsets(descriptor: Descriptor, mn: int, k: int, itemsize: int, address: Any = 0) -> np.ndarray[Any, Any]:
+    """Byte address the hardware reads for each element of one instruction's operand: int64 (mn, k), behind the axes
+    that `address` has before two of extent 1. Without a swizzle (span 0) core matrices of 8 × 16 bytes lie `leading`
+    and `stride` apart: along K and MN for K-major operands, the other way round for MN-major ones."""
     row, column = np.indices((mn, k), dtype=np.int64)
+    if not descriptor.span:
+        across, run = (row, column) if descriptor.mn_major else (column, row)
+        inside = across * itemsize
+        far = inside // 16 * (descriptor.stride if descriptor.mn_major else descriptor.leading)
+        place = run // GROUP * (descriptor.leading if descriptor.mn_major else descriptor.stride)
+        plain: np.ndarray[Any, Any] = address + descriptor.start + far + place + run % GROUP * 16 + inside % 16
+        return plain
     if descriptor.mn_major:
         per_panel = descriptor.span // itemsize
         panel, inside = row // per_panel * descriptor.leading, row % per_panel * itemsize

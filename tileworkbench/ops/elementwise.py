@@ -29,9 +29,10 @@ from ..ir.node import replace, walk
 from ..ir.stmt import ONE, ZERO, Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ..ir.uniform import rank
 from ..layout import Distribution
-from . import intrinsics, matrix_element, private
+from . import descriptor_product, intrinsics, matrix_element, private
 from .atomic_element import AtomicElement
 from .context import Context, run
+from .descriptor_product import DescriptorProduct
 from .extern import ExternCall
 from .matrix_element import MatrixLoad, MatrixProduct
 from .nest import Nest
@@ -132,6 +133,8 @@ def _statement(s: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         return matrix_element.emit_load(s, scope)
     if isinstance(s, MatrixProduct):
         return matrix_element.emit_product(s, scope)
+    if isinstance(s, DescriptorProduct):
+        return descriptor_product.emit(s, scope)
     raise InternalError(f"{type(s).__name__} is no element statement", loc=s.loc)
 
 

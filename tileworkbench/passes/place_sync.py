@@ -16,6 +16,7 @@ from ..ir.expr import Buffer, const
 from ..ir.instr import Fence, Sync
 from ..ir.kernel import Kernel
 from ..ir.node import replace, walk
+from ..ir.op import ElementStmt
 from ..ir.planned import Issue, Role
 from ..ir.stmt import Break, Continue, Eval, For, If, Stmt, While
 from ..ir.uniform import Uniformity, rank
@@ -45,8 +46,12 @@ def place_sync(kernel: Kernel, target: Target) -> Kernel:
 
 def _of_engines(kernel: Kernel, beside: Mapping[Buffer, tuple[Buffer, ...]]) -> frozenset[Buffer]:
     """Tiles that the copy engine or wgmma reads or writes, and those that share bytes with them."""
-    issued = (n for n in walk(kernel.body) if isinstance(n, Issue))
-    own = {a.buffer for s in issued for a in s.op.effects() if s.impl.proxies.get(a.buffer) == "async"}
+    own: set[Buffer] = set()
+    for n in walk(kernel.body):
+        if isinstance(n, Issue):
+            own |= {a.buffer for a in n.op.effects() if n.impl.proxies.get(a.buffer) == "async"}
+        elif isinstance(n, ElementStmt):
+            own |= {a.buffer for a in n.element_access() if a.proxy == "async"}
     return frozenset(b for tile in own for b in beside.get(tile, (tile,)))
 
 

@@ -55,11 +55,11 @@ def touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
             return []  # its channel's Acquire and Wait answer for the tile
         if engine_fills(s):  # the kernel waits for it on its own barrier, but nobody may still use the tile
             return [(a.buffer, True, "async") for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
-    proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else {}
+    proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else None
     found = []
     for a in accesses(s.op if isinstance(s, Complete) else s):
         if a.buffer.space == "shared":
-            proxy = proxies.get(a.buffer, "generic")
+            proxy = proxies.get(a.buffer, "generic") if proxies is not None else a.proxy
             found += [(a.buffer, False, proxy)] if a.reads else []
             found += [(a.buffer, True, proxy)] if a.writes else []
     return found

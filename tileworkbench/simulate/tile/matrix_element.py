@@ -39,7 +39,7 @@ def compile_product(s: MatrixProduct, depth: int, program: Program) -> Callable[
         b = _matrix(_held(st, s.b, b_at, "a matrix product"), b_part)
         c = _matrix(_held(st, s.acc, c_at, "a matrix product's accumulator"), c_part)
         if tf32:
-            a, b = _cut(a), _cut(b)
+            a, b = cut(a), cut(b)
         total = a.astype(wide.numpy) @ b.astype(wide.numpy).swapaxes(-1, -2) + c.astype(wide.numpy)
         _keep(st, s.acc, c_at, _lanes(total, c_part), wide)
 
@@ -152,6 +152,6 @@ def _lanes(tile: np.ndarray, part: Fragment) -> np.ndarray:
     return held
 
 
-def _cut(x: np.ndarray) -> np.ndarray:
+def cut(x: np.ndarray) -> np.ndarray:
     """The instruction ignores all but 10 bits of a tf32 operand's mantissa."""
     return (np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

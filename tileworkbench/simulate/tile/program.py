@@ -17,12 +17,13 @@ from ...ir.op import Op
 from ...ir.stmt import Alloc, Assert, Break, Continue, Eval, For, If, Let, Print, Region, Stmt, Store, While
 from ...ops.atomic_element import AtomicElement
 from ...ops.branches import orders_itself
+from ...ops.descriptor_product import DescriptorProduct
 from ...ops.extern import ExternCall
 from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from ...ops.parallel import Parallel
 from ...ops.selections import with_selections
 from ...ops.source_kernel import SourceKernel
-from . import atomic, clusters, control, intrinsics, matrix_element, roles, statement, taint
+from . import atomic, clusters, control, descriptor_product, intrinsics, matrix_element, roles, statement, taint
 from .control import Body, Step, sequence
 from .expression import compile_expression
 from .matmul import Products
@@ -43,6 +44,7 @@ _PLAIN: dict[type, Callable[..., Callable[[State], Any]]] = {
     AtomicElement: atomic.compile_atomic,
     MatrixLoad: matrix_element.compile_load,
     MatrixProduct: matrix_element.compile_product,
+    DescriptorProduct: descriptor_product.compile_product,
     **roles.PLAIN,
 }
 _WAITING: dict[type, Callable[..., Body]] = {
@@ -77,6 +79,7 @@ class Program:
         self.threads = kernel.threads
         self.block_vars, self.cluster = kernel.block_vars, kernel.cluster
         self.views = roots(kernel)
+        self.layouts = dict(kernel.attrs.get("layouts", {}))
         self.printed: Callable[[str], None] = print
         self._expressions: dict[tuple[Expr, int], Callable[[State], Any]] = {}
         self._taints: dict[tuple[Expr, int], Callable[[State], Any]] = {}
