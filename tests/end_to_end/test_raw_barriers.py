@@ -139,7 +139,6 @@ def test_what_has_no_plain_meaning_says_so() -> None:
         "create_barriers": "T.alloc_barrier",
         "create_tma_descriptor": "T.tma_copy",
         "tma_load": "T.tma_copy",
-        "ptx_cp_async_bulk": "T.tma_copy",
     }.items():
         with pytest.raises(TargetError, match=words):
             getattr(T, name)

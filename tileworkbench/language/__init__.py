@@ -293,6 +293,7 @@ from .tileops import (
     tma_copy,
 )
 from .tileschedule import BaseTileScheduler, PersistentTileScheduler
+from .transfers import ptx_cp_async_bulk
 from .views import reshape, view
 from .warp import (
     __fns,

@@ -31,7 +31,7 @@ _NEEDS = {
         "mma_fill mma_store tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_store_matrix_sync"
     ),
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
-        "create_barriers create_tma_descriptor ptx_cp_async_bulk tma_load"
+        "create_barriers create_tma_descriptor tma_load"
     ),
     "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
         "ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"

@@ -16,7 +16,7 @@ from ..ir.stmt import For, Stmt, While
 from ..ir.uniform import Uniformity
 from ..ops.barrier import BarrierWait
 from ..ops.intrinsics import block_meeting, named_meeting
-from .touched import engine_fills, own_ring, touched
+from .touched import own_ring, touched
 
 By = set[Role | None]
 
@@ -199,11 +199,11 @@ def note(s: Stmt, pending: Pending, role: Role, world: World) -> None:
     if isinstance(s, Sync) or block_meeting(s):
         pending.clear()
         return
-    if isinstance(s, Acquire) or engine_fills(s):
+    if isinstance(s, Acquire):
         return
     if isinstance(s, (Issue, Complete)) and s.impl.detail.get("ring") and s.impl.completion != "bytes":
         pending.unfenced |= {a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"}
-    for buffer, writes, proxy in touched(s, role):
+    for buffer, writes, proxy in touched(s, role, fills=False):  # the kernel waits for what the copy engine brings
         pending.note(buffer, writes, None)
         if writes and proxy == "generic":
             pending.unfenced.add(buffer)

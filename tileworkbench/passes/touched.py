@@ -31,8 +31,9 @@ def one_access(s: For | While | If, role: Role) -> bool:
     return not {b for b, writes, _ in found if writes} & {b for b, writes, _ in found if not writes}
 
 
-def touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
-    """(buffer, writes, proxy) of the shared tiles a statement is about to touch."""
+def touched(s: Stmt, role: Role, fills: bool = True) -> list[tuple[Buffer, bool, str]]:
+    """(buffer, writes, proxy) of the shared tiles a statement is about to touch; with or without the tiles that its
+    tensor copies fill for the kernel's own barriers."""
     if isinstance(s, Acquire):
         if not own_ring(s.channel, role):
             return []
@@ -46,7 +47,7 @@ def touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
     if isinstance(s, (If, For, While, Role)):
         parts: list[Stmt] = [] if isinstance(s, Role) else [Eval(e) for e in conditions(s)]
         parts += [c for c in children(s) if isinstance(c, Stmt)]
-        return [t for part in parts for t in touched(part, role)]
+        return [t for part in parts for t in touched(part, role, fills)]
     if isinstance(s, (Issue, Complete)):
         # A copy staged in registers touches its shared tile when it completes; every other op when it is issued.
         if bool(s.impl.detail.get("staged")) is isinstance(s, Issue):
@@ -54,7 +55,8 @@ def touched(s: Stmt, role: Role) -> list[tuple[Buffer, bool, str]]:
         if s.impl.completion == "bytes" or s.impl.detail.get("ring"):
             return []  # its channel's Acquire and Wait answer for the tile
         if engine_fills(s):  # the kernel waits for it on its own barrier, but nobody may still use the tile
-            return [(a.buffer, True, "async") for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
+            filled = [a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
+            return [(b, True, "async") for b in filled if fills]
     proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else None
     found = []
     for a in accesses(s.op if isinstance(s, Complete) else s):

@@ -1,8 +1,8 @@
 """Bytes of barriers: what a phase is told to expect equals what the copies of that phase bring.
 
 Counted over bodies: in a loop of constant trips times the trips, in a loop of unknown trips and in each branch of an
-`if` the sums must agree by themselves. A barrier that other blocks' copies arrive on (multicast) is left out, and one
-whose sum is not constant.
+`if` the sums must agree by themselves. A barrier that other blocks' copies arrive on (multicast) is left out, one that
+counts copies that the kernel itself asks for, and one whose sum is not constant.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Sums:
 
 def check_transfers(kernel: Kernel, nodes: tuple[Node, ...]) -> None:
     """Raises InternalError where a barrier's expected bytes and its transfers differ."""
-    shared = {n.bar.buffer for n in nodes if type(n) is TmaLoad and n.multicast is not None}
+    loads = [n for n in nodes if isinstance(n, (TmaLoad, BulkLoad))]
+    shared = {n.bar.buffer for n in loads if n.asked or getattr(n, "multicast", None) is not None}
     sums = _body(kernel.body, shared)
     found = sums.uneven()
     if found is not None:

@@ -25,7 +25,8 @@ class CopyAsync(Instr):
 @node
 class TmaLoad(Instr):
     """One box of a tensor map into shared memory; `coords` innermost first, in elements. Elements outside the tensor
-    become the map's fill. Adds `bytes` to the barrier's pending count when done."""
+    become the map's fill. Adds `bytes` to the barrier's pending count when done. `asked`: the kernel itself asks for it
+    and counts the bytes, and every thread that comes asks for one."""
 
     needs: ClassVar[str | None] = "tma"
     engine: ClassVar[str] = "tma"
@@ -37,6 +38,7 @@ class TmaLoad(Instr):
     bytes: int
     multicast: Expr | None = None
     hint: str = ""
+    asked: bool = False
 
 
 @node
@@ -56,7 +58,7 @@ class TmaStore(Instr):
 
 @node
 class BulkLoad(Instr):
-    """`bytes` consecutive bytes (a multiple of 16) from global to shared memory."""
+    """`bytes` consecutive bytes (a multiple of 16) from global to shared memory. `asked`: as a TmaLoad's."""
 
     needs: ClassVar[str | None] = "bulk_copy"
     engine: ClassVar[str] = "tma"
@@ -65,6 +67,7 @@ class BulkLoad(Instr):
     src: Addr
     bytes: Any  # int or Expr
     bar: Bar
+    asked: bool = False
 
 
 @node

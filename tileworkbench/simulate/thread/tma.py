@@ -6,7 +6,7 @@ store reads its source until WaitGroup(bulk, reads_only) and owns its destinatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,20 @@ def one_thread(w: Warp) -> Any:
             rule="one thread issues a bulk or tensor copy", fix="put it into an election",
         )  # fmt: skip
     return lanes
+
+
+def _askers(w: Warp, s: TmaLoad | BulkLoad) -> Iterator[Any]:
+    """The single lane that issues; where the kernel itself asks, all that came, one after another."""
+    if not s.asked:
+        yield one_thread(w)
+        return
+    mask = w.mask
+    for lane in w.active():
+        alone = np.zeros_like(mask)
+        alone[lane] = True
+        w.set_mask(alone)
+        yield w.active()
+    w.set_mask(mask)
 
 
 def _integers(p: Program, exprs: tuple[Any, ...], what: str) -> Callable[[Warp], list[int]]:
@@ -72,7 +86,7 @@ def _aligned(w: Warp, base: int, multiple: int, name: str) -> None:
 
 # --- loads ------------------------------------------------------------------------------------------------------------
 def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
-    """TmaLoad by one thread: a whole box lands at once and counts its full bytes, also where it is clipped."""
+    """TmaLoad by a thread: a whole box lands at once and counts its full bytes, also where it is clipped."""
     if s.map not in p.maps:
         raise InternalError(f"no tensor map {s.map!r}", loc=s.loc)
     recipe = p.maps[s.map]
@@ -84,7 +98,10 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
     find, number = barrier(p, s.bar), p.number(s)
 
     def run(w: Warp) -> None:
-        lanes = one_thread(w)
+        for lanes in _askers(w, s):
+            one(w, lanes)
+
+    def one(w: Warp, lanes: Any) -> None:
         if cast is not None and uniform(w, cast.read(w), "the multicast mask") != 1:
             raise fault(w, "barrier", "a multicast to other blocks", rule="the thread machine runs one block at a time")
         box, at, bar = _box(w, s.map), coords(w), find(w)
@@ -110,13 +127,16 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
 
 
 def bulk_load(p: Program, s: BulkLoad) -> Callable[[Warp], None]:
-    """BulkLoad by one thread: consecutive bytes, both sides at multiples of 16."""
+    """BulkLoad by a thread: consecutive bytes, both sides at multiples of 16."""
     size_of = _integers(p, (s.bytes,), "the number of bytes")
     to, source = _bytes_at(p, s.dst), _bytes_at(p, s.src)
     find, number = barrier(p, s.bar), p.number(s)
 
     def run(w: Warp) -> None:
-        lanes = one_thread(w)
+        for lanes in _askers(w, s):
+            one(w, lanes)
+
+    def one(w: Warp, lanes: Any) -> None:
         size, bar = _bulk_size(w, size_of(w)[0]), find(w)
         space, base = to(w, lanes, size)
         far, first = source(w, lanes, size)

@@ -5,6 +5,8 @@ region. They are in the container of the region's dtype (`rounding.py`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from ...errors import SimulationError
 from ...ir.dtype import INT32, DType
 from ...ir.expr import Buffer, Expr
 from ...ir.stmt import Region
-from . import clusters, rounding
+from . import clusters, rounding, transfers
 from .access import load
 from .affine import Affine, axis_values
 from .arithmetic import as_array
@@ -215,6 +217,12 @@ class Env:
         for shared, count in clusters.targets(st, self.scalar(cta), taking_part, region):
             shared.barrier(region.buffer, index).arrive(count)
             st.ring.shared.ticks += 1
+
+    @contextmanager
+    def transfers(self, op: Any) -> Iterator[None]:
+        """For the length of the block the active threads ask the copy engine for `op`, each for its own."""
+        with transfers.asked(self.st, op, self.scalar):
+            yield
 
     def give(self, op: Any, value: Any, undefined: Any) -> None:
         """Stores `value` in `op.dst` of the cluster's block `op.block`, and arrives once on `op.barrier` there."""
