@@ -11,7 +11,7 @@ from tileworkbench.ir.expr import Call, Cast, Load, Special, const
 from tileworkbench.ir.stmt import Stmt, Store
 from tileworkbench.layout.mfma import mfma_atoms
 from tileworkbench.layout.mma import mma_atoms
-from tileworkbench.layout.mma_sp import mma_sp_atoms
+from tileworkbench.layout.mma_sp import mma_sp_atoms, selectors
 from tileworkbench.layout.wgmma import wgmma_atoms
 from tileworkbench.target import Target
 
@@ -167,8 +167,11 @@ def sparse_mmas(f: Frame, t: Target) -> Rows:
     for atom in [x for x in mma_sp_atoms() if x.supports(t.name)] or mma_sp_atoms():
         a, b = (f.reg(x.registers, DTYPES[d]) for x, d in ((atom.a, atom.a_dtype), (atom.b, atom.b_dtype)))
         d, e = f.reg(atom.c.registers, DTYPES[atom.c_dtype]), f.reg(2, DTYPES["int16"])
-        product = I.MmaSparse(atom.instruction, run(d), run(a), run(b), run(d), run(e))
-        out += [clear(f, a), clear(f, b), clear(f, d), clear(f, e), product]
+        products = [
+            I.MmaSparse(atom.instruction, run(d), run(a), run(b), run(d), run(e), selector)
+            for selector in range(selectors(atom.metadata))
+        ]
+        out += [clear(f, a), clear(f, b), clear(f, d), clear(f, e), *products]
     return out
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tileworkbench.ir.dtype import dtype
-from tileworkbench.ir.expr import Buffer, Expr, Special, Var, as_expr, const
+from tileworkbench.ir.expr import Buffer, Expr, Special, Var, as_expr, compare, const
 from tileworkbench.ir.instr import (
     Addr,
     CommitGroup,
@@ -30,7 +30,7 @@ from tileworkbench.ir.instr import (
 )
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.planned import Role
-from tileworkbench.ir.stmt import ONE, ZERO, For, Stmt, Store
+from tileworkbench.ir.stmt import ONE, ZERO, For, If, Stmt, Store
 from tileworkbench.layout import Distribution, SharedLayout
 from tileworkbench.layout.atoms import Atom
 from tileworkbench.layout.descriptor import wgmma_descriptor
@@ -88,9 +88,11 @@ def warp_probe(atom: Atom) -> Kernel:
     return kernel("probe", (a, b, c), atom.threads, body, buffers=(ra, rb, rc), lanes=atom.threads)
 
 
-def sparse_probe(atom: Atom, width: int) -> Kernel:
-    """C = A · Bᵀ by one mma.sp; A (M, K / 2), metadata E (M, fields) of `width` bits, B (N, K), C (M, N)."""
-    rows = metadata_fragment(dtype(CONTAINER.get(atom.a_dtype, atom.a_dtype)).bits, width)
+def sparse_probe(atom: Atom, width: int, selector: int = 0) -> Kernel:
+    """C = A · Bᵀ by one mma.sp; A (M, K / 2), metadata E (M, fields) of `width` bits, B (N, K), C (M, N). Lanes that
+    `selector` does not choose hold metadata that means nothing."""
+    bits = dtype(CONTAINER.get(atom.a_dtype, atom.a_dtype)).bits
+    rows = metadata_fragment(bits, width, atom.k * bits // 256)
     operands = (
         ("A", atom.a, atom.a_dtype), ("E", rows, f"int{width}"),
         ("B", atom.b, atom.b_dtype), ("C", atom.c, atom.c_dtype),
@@ -98,11 +100,14 @@ def sparse_probe(atom: Atom, width: int) -> Kernel:
     memory = [tensor(n, f.shape, d) for n, f, d in operands]
     regs = [registers(f"r{n}", f, d) for n, f, d in operands]
     a, e, b, c = (Reg(x, ZERO, x.shape[0]) for x in regs)
+    others = compare("ne", THREAD % 4 // (4 // rows.replication), const(selector))
+    spoilt = If(others, clear(regs[1], int("5" * (width // 4), 16)))
     loads = [move(f, r, m) for (_, f, _), r, m in zip(operands[:3], regs, memory, strict=False)]
     body = (
         *clear(regs[3]),
         *loads,
-        MmaSparse(atom.instruction, c, a, b, c, e),
+        spoilt,
+        MmaSparse(atom.instruction, c, a, b, c, e, selector),
         move(atom.c, regs[3], memory[3], store=True),
     )
     return kernel("probe", tuple(memory), 32, body, buffers=tuple(regs), outputs=(3,))
@@ -191,9 +196,9 @@ def sparse_operands(atom: Atom, width: int, seed: int = 0) -> tuple[np.ndarray, 
     return held.reshape(atom.m, -1).astype(kinds[0]), metadata, b.astype(kinds[1]), dense.reshape(atom.m, -1) @ b.T
 
 
-def clear(regs: Buffer) -> tuple[Stmt, ...]:
+def clear(regs: Buffer, value: int = 0) -> tuple[Stmt, ...]:
     r = Var("z")
-    return (For(r, ZERO, const(regs.shape[0]), ONE, (Store(regs, (r,), const(0, regs.dtype)),), "unroll"),)
+    return (For(r, ZERO, const(regs.shape[0]), ONE, (Store(regs, (r,), const(value, regs.dtype)),), "unroll"),)
 
 
 def wgmma_probe(atom: Atom, span: int, a_major: str, b_major: str) -> Kernel:

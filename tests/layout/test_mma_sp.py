@@ -10,8 +10,8 @@ from tests.layout.test_probes import name, on_card, simulate, stored
 from tileworkbench.errors import InternalError, LayoutError
 from tileworkbench.ir.dtype import DTYPES
 from tileworkbench.layout import find_atoms, metadata, metadata_elements, metadata_fragment, mma_sp_atoms
-from tileworkbench.layout.atoms import Atom
-from tileworkbench.layout.mma_sp import metadata_rows_fragment
+from tileworkbench.layout.atoms import BITS, Atom
+from tileworkbench.layout.mma_sp import gives, metadata_rows_fragment, selectors
 from tileworkbench.layout.wgmma import wgmma_sp_atom
 from tileworkbench.simulate.thread.fragments import sparse_fragments
 from tileworkbench.simulate.thread.sparse import fields_of
@@ -36,6 +36,32 @@ def test_every_field_is_where_the_figures_say(bits: int) -> None:
     for lane in range(32):
         for field in range(8):
             assert tuple(table[lane, field]) == figure(bits, lane, field)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_half_of_k_has_the_fields_of_the_first_half(bits: int) -> None:
+    """PTX ISA, figures of the metadata of m16n8k16 with .f16, m16n8k8 with .tf32 and m16n8k32 with 8-bit integers."""
+    table = metadata_fragment(bits, 4, 1).table()
+    for lane in range(32):
+        for field in range(8):
+            row = lane // 4 + 8 * (lane % 2 if bits == 8 else field // 4)
+            assert tuple(table[lane, field]) == (row, field if bits == 8 else field % 4)
+
+
+def test_selectors_choose_lanes_of_a_quad() -> None:
+    """PTX ISA, sparse matrix storage: one lane of four, a pair of them, or all."""
+    chosen = {
+        (16, 2): ["1100", "0011"], (16, 1): ["1000", "0100", "0010", "0001"], (32, 2): ["1100", "0011"],
+        (32, 1): ["1000", "0100", "0010", "0001"], (8, 2): ["1111"], (8, 1): ["1100", "0011"],
+    }  # fmt: skip
+    for (bits, halves), quads in chosen.items():
+        fragment = metadata_fragment(bits, 4, halves)
+        assert selectors(fragment) == len(quads)
+        for selector, quad in enumerate(quads):
+            lanes = gives(fragment, selector)
+            assert "".join(str(int(x)) for x in lanes) == quad * 8
+            held = fragment.table()[lanes].reshape(-1, 2)  # each field once
+            assert len(held) == len({tuple(x) for x in held}) == np.prod(fragment.shape)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
@@ -74,16 +100,18 @@ def test_one_element_speaks_of_a_run_of_a_row() -> None:
     assert [metadata_elements(32, w) for w in WIDTHS] == [4, 8, 16]
 
 
+@pytest.mark.parametrize("halves", [1, 2])
 @pytest.mark.parametrize("bits", [8, 16, 32])
-def test_the_thread_machine_reads_the_same_bits(bits: int) -> None:
-    k = 512 // bits
+def test_the_thread_machine_reads_the_same_bits(bits: int, halves: int) -> None:
+    k = 256 * halves // bits
     numbers = np.random.default_rng(0).integers(0, 16, (16, k // (2 if bits == 32 else 4)))
-    table = metadata_fragment(bits, 4).table()
+    fragment = metadata_fragment(bits, 4, halves)
+    table = fragment.table()
     held = numbers[table[..., 0], table[..., 1]].astype(np.uint32)
     words = (held << np.arange(0, 32, 4, dtype=np.uint32)).sum(1).astype(np.uint32)
-    if bits > 8:
-        words[2::4] = words[3::4] = 0xDEADBEEF  # lanes 2 and 3 of a quad give nothing
-    assert np.array_equal(fields_of(words, k, bits // 8), numbers)
+    for selector in range(selectors(fragment)):
+        given = np.where(gives(fragment, selector), words, np.uint32(0xDEADBEEF))  # the other lanes give nothing
+        assert np.array_equal(fields_of(given, k, bits // 8, selector), numbers)
 
 
 @pytest.mark.parametrize("atom", ATOMS, ids=name)
@@ -109,7 +137,8 @@ def test_a_block_tile_spreads_over_warps() -> None:
 
 
 def test_rows_by_architecture() -> None:
-    assert [a.shape for a in find_atoms("sm_80", "float16", "float16", "float32", "mma.sp")] == [(16, 8, 32)]
+    halves = [a.shape for a in find_atoms("sm_80", "float16", "float16", "float32", "mma.sp")]
+    assert halves == [(16, 8, 32), (16, 8, 16)]
     assert not find_atoms("sm_80", "float8_e5m2", "float8_e5m2", "float32", "mma.sp")
     assert find_atoms("sm_90a", "float8_e5m2", "float8_e4m3fn", "float32", "mma.sp")[0].k == 64
     assert not find_atoms("sm_75", "float16", "float16", "float32", "mma.sp")
@@ -120,13 +149,19 @@ def test_rows_by_architecture() -> None:
         type(atom)(**{**vars(atom), "metadata": metadata_fragment(16, 8)})
 
 
-CASES = [(a, w) for a in ATOMS for w in WIDTHS if w < 32 or a.k == 64]
+CASES = [
+    (a, w, s)
+    for a in ATOMS
+    for w in WIDTHS
+    if w < 32 or BITS[a.a_dtype] == 8
+    for s in range(selectors(a.metadata) if w == 8 else 1)
+]
 
 
-@pytest.mark.parametrize(("atom", "width"), CASES, ids=name)
-def test_probe(atom: Atom, width: int) -> None:
+@pytest.mark.parametrize(("atom", "width", "selector"), CASES, ids=name)
+def test_probe(atom: Atom, width: int, selector: int) -> None:
     *inputs, product = sparse_operands(atom, width)
-    simulate(sparse_probe(atom, width), inputs, product, "sm_90a")
+    simulate(sparse_probe(atom, width, selector), inputs, product, "sm_90a")
 
 
 # (dtypes, n, metadata bits, spans of A and B, majors); along K an operand stays in its panel: B's step is 64 bytes.
@@ -179,7 +214,7 @@ def test_rows_of_warpgroups() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("atom", "width"), CASES, ids=name)
-def test_probe_on_card(atom: Atom, width: int) -> None:
+@pytest.mark.parametrize(("atom", "width", "selector"), CASES, ids=name)
+def test_probe_on_card(atom: Atom, width: int, selector: int) -> None:
     *inputs, product = sparse_operands(atom, width, 1)
-    on_card(sparse_probe(atom, width), inputs, product)
+    on_card(sparse_probe(atom, width, selector), inputs, product)

@@ -45,17 +45,19 @@ def _register(kind: str) -> tuple[str, str]:
 def _mma(p: Any, s: Mma) -> None:
     p.need("mma_sync", "mma.sync")
     atom = mma_parts(s.atom)
-    name = p.define(f"tw_mma_{atom.word}", _mma_text(atom))
+    name = f"tw_mma_{atom.word}"
+    p.define(name, _mma_text(atom, name))
     p.line(f"{name}({p.regs(s.d)}, {p.regs(s.a)}, {p.regs(s.b)}, {p.regs(s.c)});")
 
 
 def _mma_sparse(p: Any, s: MmaSparse) -> None:
     atom = mma_parts(s.atom)
-    name = p.define(f"tw_mma_{atom.word}", _mma_text(atom))
+    name = f"tw_mma_{atom.word}{f'_from{s.selector}' if s.selector else ''}"
+    p.define(name, _mma_text(atom, name, s.selector))
     p.line(f"{name}({p.regs(s.d)}, {p.regs(s.a)}, {p.regs(s.b)}, {p.regs(s.c)}, {p.regs(s.e)});")
 
 
-def _mma_text(atom: Parts) -> str:
+def _mma_text(atom: Parts, name: str, selector: int = 0) -> str:
     n, lists, operands, casts = 0, [], [], []
     for which, kind in (("d", atom.d), ("a", atom.a), ("b", atom.b), ("c", atom.d)):
         count = atom.registers("d" if which == "c" else which)
@@ -67,12 +69,11 @@ def _mma_text(atom: Parts) -> str:
         n += count
     last = ""
     if atom.sparse:
-        # Selector 0: the first lanes of each quad, or all of them, give the metadata.
         last = ", const void* e_"
-        lists += [f"%{n}", "0x0"]
+        lists += [f"%{n}", f"{selector:#x}"]
         operands.append('"r"(*(const unsigned*)e_)')
     return f"""\
-{D} void tw_mma_{atom.word}(void* d_, const void* a_, const void* b_, const void* c_{last}) {{
+{D} void {name}(void* d_, const void* a_, const void* b_, const void* c_{last}) {{
 {chr(10).join(casts)}
   asm volatile("{atom.mnemonic} {", ".join(lists)};"
                : {operands[0]} : {", ".join(operands[1:])});

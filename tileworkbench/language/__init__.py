@@ -207,7 +207,7 @@ from .matrixdescriptors import (
     increase_descriptor_offset,
     initialize_wgmma_descriptor,
 )
-from .matrixinstr import ptx_ldmatrix, ptx_mma
+from .matrixinstr import ptx_ldmatrix, ptx_mma, ptx_mma_sp
 from .missing import unknown as _unknown
 from .persistent import Persistent
 from .pipelined import Pipelined

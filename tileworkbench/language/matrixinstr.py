@@ -1,4 +1,4 @@
-"""T.ptx_ldmatrix and T.ptx_mma: the matrix instructions of one warp, on arrays that its threads hold."""
+"""T.ptx_ldmatrix, T.ptx_mma and T.ptx_mma_sp: the matrix instructions of one warp, on arrays that its threads hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ..ir.expr import Buffer, Const, Expr, as_expr
 from ..ir.stmt import Region
 from ..layout.atoms import Atom
 from ..layout.mma import mma_atoms
-from ..ops.matrix_element import MatrixLoad, MatrixProduct
+from ..layout.mma_sp import mma_sp_atoms, selectors
+from ..ops.gemm.sparse import METADATA
+from ..ops.matrix_element import REGISTER_BITS, MatrixLoad, MatrixProduct
 from .builder import require
 from .faults import fault
 from .pointers import Pointer
@@ -49,48 +51,108 @@ def ptx_ldmatrix(trans: Any, num: Any, src_ptr: Any, dst_ptr: Any) -> None:
 
 
 def ptx_mma(
-    dtype: Any, shape: str, a_layout: str, b_layout: str, a_dtype: str, b_dtype: str, c_dtype: str,
+    dtype: Any, shape: str, A_layout: str, B_layout: str, A_dtype: str, B_dtype: str, C_dtype: str,
     multiplicand_a: Any, a_index: Any, multiplicand_b: Any, b_index: Any, accumulator: Any, c_index: Any,
     saturate: Any = False, operator: Any = None,
 ) -> None:  # fmt: skip
     """`accumulator[c_index:] += multiplicand_a[a_index:] · multiplicand_b[b_index:]` by one warp, with the instruction
     of `shape` ("m16n8k16") for the types (fp16, bf16, tf32, e4m3, int8, …). The arrays are each thread's own."""
     builder = require("T.ptx_mma")
-    if (a_layout, b_layout) != ("row", "col"):
-        raise fault(f"T.ptx_mma: layouts {a_layout}, {b_layout}", "A is row, B is col", 'use "row" and "col"')
-    if bool(_known(saturate, "saturate")) or operator is not None:
-        raise fault("T.ptx_mma: saturate or operator", "products are added as they are", "leave both out")
-    atom = instruction(str(shape), str(a_dtype), str(b_dtype), str(c_dtype))
-    a, b, c = (
-        _run(buffer, index, fragment.registers, name)
-        for buffer, index, fragment, name in zip(
-            (multiplicand_a, multiplicand_b, accumulator), (a_index, b_index, c_index), atom.fragments(), "abc",
-            strict=True,
-        )
-    )  # fmt: skip
+    _plain("T.ptx_mma", A_layout, B_layout, saturate, operator)
+    atom = instruction(str(shape), str(A_dtype), str(B_dtype), str(C_dtype))
+    a, b, c = _operands(atom, (multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
     builder.emit(MatrixProduct(atom, c, a, b, loc=builder.here))
 
 
+def ptx_mma_sp(
+    dtype: Any, shape: str, A_layout: str, B_layout: str, A_dtype: str, B_dtype: str, C_dtype: str,
+    multiplicand_a: Any, a_index: Any, multiplicand_b: Any, b_index: Any, accumulator: Any, c_index: Any,
+    metadata: Any, meta_index: Any, sparse_selector: Any, saturate: Any = False,
+) -> None:  # fmt: skip
+    """`accumulator[c_index:] += multiplicand_a[a_index:] · multiplicand_b[b_index:]` by one warp, where A holds half of
+    the elements of each row ("m16n8k32" has 16): the 32 bits of each lane at `metadata[meta_index:]` say which.
+    `sparse_selector` says which lanes of each four those are: the first, second … two (or one, of the shapes with the
+    smaller K); 0 where all lanes give them. The arrays are each thread's own."""
+    builder = require("T.ptx_mma_sp")
+    _plain("T.ptx_mma_sp", A_layout, B_layout, saturate, None)
+    atom = instruction(str(shape), str(A_dtype), str(B_dtype), str(C_dtype), sparse=True)
+    a, b, c = _operands(atom, (multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
+    meta = _metadata(metadata, meta_index)
+    builder.emit(MatrixProduct(atom, c, a, b, meta, _selector(sparse_selector, atom), loc=builder.here))
+
+
+def _plain(what: str, a_layout: Any, b_layout: Any, saturate: Any, operator: Any) -> None:
+    if (a_layout, b_layout) != ("row", "col"):
+        raise fault(f"{what}: layouts {a_layout}, {b_layout}", "A is row, B is col", 'use "row" and "col"')
+    if bool(_known(saturate, "saturate")) or operator is not None:
+        raise fault(f"{what}: saturate or operator", "products are added as they are", "leave both out")
+
+
 @cache
-def instruction(shape: str, a: str, b: str, c: str) -> Atom:
+def instruction(shape: str, a: str, b: str, c: str, sparse: bool = False) -> Atom:
     """The row of a warp's matrix instruction; ShapeError when there is none."""
     found = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", shape)
     wanted = tuple(TYPES.get(x, x) for x in (a, b, c))
-    rows = [x for x in mma_atoms() if (x.a_dtype, x.b_dtype, x.c_dtype) == wanted]
+    if sparse:  # float32 operands are read as tf32
+        wanted = (*("tfloat32" if x == "float32" else x for x in wanted[:2]), wanted[2])
+    rows = [x for x in (mma_sp_atoms() if sparse else mma_atoms()) if (x.a_dtype, x.b_dtype, x.c_dtype) == wanted]
     for row in rows:
         if found and row.shape == tuple(map(int, found.groups())):
             return row
     known = ", ".join(f"m{x.m}n{x.n}k{x.k}" for x in rows) or "none"
-    found_text = f"T.ptx_mma {shape} of {a} and {b} into {c}"
+    found_text = f"{_called(sparse)} {shape} of {a} and {b} into {c}"
     raise ShapeError(found_text, rule=f"instructions for these types: {known}", fix="use one of them")
 
 
-def _run(given: Any, index: Any, count: int, name: str) -> Region:
+def _called(sparse: bool) -> str:
+    return "T.ptx_mma_sp" if sparse else "T.ptx_mma"
+
+
+def _operands(atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ...]:
+    """Where the registers of A, B and C are; each array holds what the instruction takes."""
+    what, made = _called(atom.metadata is not None), []
+    kinds = (atom.a_dtype, atom.b_dtype, atom.c_dtype)
+    for (buffer, index), fragment, kind, name in zip(given, atom.fragments(), kinds, "abc", strict=True):
+        array = _array(buffer, f"{what}: operand {name}")
+        if array.dtype.name != kind and (array.dtype.name, kind) != ("float32", "tfloat32"):
+            raise ShapeError(
+                f"{what}: operand {name}, `{array.name}`, is an array of {array.dtype}",
+                rule=f"{atom.instruction} takes {kind}",
+                fix=f'T.alloc_local((n,), "{"float32" if kind == "tfloat32" else kind}")',
+            )
+        made.append(Region(array, (as_expr(index),), (fragment.registers,)))
+    return tuple(made)
+
+
+def _array(given: Any, what: str) -> Buffer:
     if not isinstance(given, Buffer) or given.rank != 1:
-        raise fault(
-            f"T.ptx_mma: operand {name} is no array of one dimension", "it is a T.alloc_local((n,))", "allocate it so"
+        raise fault(f"{what} is no array of one dimension", "it is a T.alloc_local((n,))", "allocate it so")
+    return given
+
+
+def _metadata(given: Any, index: Any) -> Region:
+    array = _array(given, "T.ptx_mma_sp: the metadata")
+    if array.dtype.name not in METADATA:
+        raise ShapeError(
+            f"T.ptx_mma_sp: the metadata `{array.name}` is an array of {array.dtype}",
+            rule=f"it is {', '.join(METADATA)}",
+            fix='T.alloc_local((n,), "int32")',
         )
-    return Region(given, (as_expr(index),), (count,))
+    return Region(array, (as_expr(index),), (REGISTER_BITS // array.dtype.bits,))
+
+
+def _selector(given: Any, atom: Atom) -> int:
+    value, fields = _known(given, "sparse_selector"), atom.metadata
+    count = 1 if fields is None else selectors(fields)
+    if 0 <= value < count:
+        return value
+    lanes = {1: "all lanes give the metadata of", 2: "two lanes of each four give the metadata of",
+             4: "one lane of each four gives the metadata of"}[count]  # fmt: skip
+    raise fault(
+        f"T.ptx_mma_sp: sparse_selector={value}",
+        f"{lanes} m{atom.m}n{atom.n}k{atom.k} of {atom.a_dtype}: it is {', '.join(map(str, range(count)))}",
+        "give the lanes that hold the metadata",
+    )
 
 
 def _known(value: Any, name: str) -> int:

@@ -33,8 +33,8 @@ _NEEDS = {
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
         "create_barriers create_tma_descriptor tma_load"
     ),
-    "the sparse warpgroup instruction, which is not built yet (T.gemm_sp uses mma.sp)": (
-        "ptx_wgmma_sp_rs ptx_wgmma_sp_ss ptx_mma_sp"
+    "sparse products through descriptors, which are not built yet; T.wgmma_gemm_sp and T.ptx_mma_sp are": (
+        "ptx_wgmma_sp_rs ptx_wgmma_sp_ss"
     ),
 }
 

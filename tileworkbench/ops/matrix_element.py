@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import LanguageError, TargetError
 from ..ir.expr import Expr, Load
-from ..ir.instr import LdMatrix, Mma, Reg
+from ..ir.instr import LdMatrix, Mma, MmaSparse, Reg
 from ..ir.node import node
 from ..ir.op import Access, ElementStmt
 from ..ir.stmt import Region, Stmt
@@ -17,6 +17,8 @@ from ..layout.ldmatrix import ROW_BYTES, keeps_rows
 from .context import run
 from .private import SPACES, settled
 from .values import Scope, coordinates, register_index
+
+REGISTER_BITS = 32  # of a matrix instruction's operand
 
 
 @node
@@ -40,20 +42,32 @@ class MatrixLoad(ElementStmt):
 
 @node
 class MatrixProduct(ElementStmt):
-    """`acc += a · b` by one warp, on the registers of the instruction `atom`, which start at each region."""
+    """`acc += a · b` by one warp, on the registers of the instruction `atom`, which start at each region. A sparse one
+    has 32 bits of `meta` in each lane; `selector` says in which lanes of a quad they count."""
 
     atom: Atom
     acc: Region
     a: Region
     b: Region
+    meta: Region | None = None
+    selector: int = 0
+
+    @property
+    def called(self) -> str:
+        """The instruction as the user called it."""
+        return "T.ptx_mma" if self.meta is None else "T.ptx_mma_sp"
 
     def element_access(self) -> tuple[Access, ...]:
         """The operands are read, the accumulator too."""
-        return Access(self.a.buffer, "r"), Access(self.b.buffer, "r"), Access(self.acc.buffer, "rw")
+        read = (self.a, self.b, *(() if self.meta is None else (self.meta,)))
+        return *(Access(r.buffer, "r") for r in read), Access(self.acc.buffer, "rw")
 
     def text(self, show: Any) -> str:
         """The instruction with its operands."""
-        return f"T.mma({', '.join(_place(r, show) for r in (self.acc, self.a, self.b))})  # {self.atom.instruction}"
+        parts = [_place(r, show) for r in (self.acc, self.a, self.b)]
+        if self.meta is not None:
+            parts += [_place(self.meta, show), str(self.selector)]
+        return f"T.mma({', '.join(parts)})  # {self.atom.instruction}"
 
 
 def _place(region: Region, show: Any) -> str:
@@ -80,11 +94,13 @@ def emit_load(s: MatrixLoad, scope: Scope) -> tuple[Stmt, ...]:
 def emit_product(s: MatrixProduct, scope: Scope) -> tuple[Stmt, ...]:
     """The instruction, where the target has it."""
     target = scope.ctx.target
-    _whole_warp(s, scope, "T.ptx_mma")
+    _whole_warp(s, scope, s.called)
     if not s.atom.supports(target.name) and not s.atom.supports(target.build_arch):
         raise TargetError(f"{s.atom.instruction}", rule=f"{target.name} does not have it", fix="T.gemm", loc=s.loc)
-    acc = _registers(s.acc, scope)
-    return (Mma(s.atom.instruction, acc, _registers(s.a, scope), _registers(s.b, scope), acc, loc=s.loc),)
+    acc, a, b = (_registers(r, scope) for r in (s.acc, s.a, s.b))
+    if s.meta is None:
+        return (Mma(s.atom.instruction, acc, a, b, acc, loc=s.loc),)
+    return (MmaSparse(s.atom.instruction, acc, a, b, acc, _registers(s.meta, scope), s.selector, loc=s.loc),)
 
 
 def _whole_warp(s: Stmt, scope: Scope, what: str) -> None:
@@ -116,6 +132,14 @@ def _registers(region: Region, scope: Scope) -> Reg:
             f"a matrix instruction on `{buffer.name}` at a place known only at run time",
             rule="private arrays live in registers, which are numbered while compiling",
             fix="unroll the loop around it (T.unroll)",
+            loc=region.loc,
+        )
+    whole = max(1, REGISTER_BITS // buffer.dtype.bits)
+    if not scope.ctx.facts.divides(whole, index):
+        raise LanguageError(
+            f"a matrix instruction on `{buffer.name}` from an element that may be inside of a register",
+            rule=f"a register holds {whole} elements of {buffer.dtype}: it starts at a multiple of {whole}",
+            fix=f"begin at a multiple of {whole}",
             loc=region.loc,
         )
     return run(scope.ctx.reg(buffer), index, int(region.extents[-1]))

@@ -25,7 +25,8 @@ class Mma(Instr):
 @node
 class MmaSparse(Instr):
     """d = a·b + c by one warp where `a` holds half the elements of its rows and `e`, 32 bits of each lane, says which
-    (mma.sp). `atom` names a row of the layout room's sparse atoms."""
+    (mma.sp). `atom` names a row of the layout room's sparse atoms; `selector` says which lanes of each quad hold the
+    `e` that counts, where not all of them do."""
 
     scope: ClassVar[str] = "warp"
     needs: ClassVar[str | None] = "sparse_mma"
@@ -36,6 +37,7 @@ class MmaSparse(Instr):
     b: Reg
     c: Reg
     e: Reg
+    selector: int = 0
 
 
 @node

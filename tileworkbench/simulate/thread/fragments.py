@@ -73,7 +73,7 @@ def fragments(atom: str, width: int) -> Fragments:
 def sparse_fragments(atom: str, width: int) -> Fragments:
     """The tables of a sparse instruction: a is m × k/2, the held elements of each row in order."""
     m, n, k = shape_of(atom)
-    if (m, n) != (16, 8) or k * width != 64:
+    if (m, n) != (16, 8) or k * width not in (32, 64):
         raise InternalError(f"the thread machine has no operand table for {atom!r}")
     return Fragments(_mma(m, k // 2, width).a, _mma(m, k, width).b, _mma(m, k, width).c)
 

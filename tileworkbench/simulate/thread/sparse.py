@@ -1,7 +1,8 @@
 """MmaSparse: a matrix instruction of one warp whose first operand holds half of each row, placed by metadata.
 
 The metadata is read as the unit reads it: bit by bit from the registers of the lanes that give it (PTX, "sparse matrix
-storage": with selector 0 lanes 0 and 1 of each quad for 16- and 32-bit operands, every lane for 8-bit ones)."""
+storage"): one or two lanes of each quad for 16- and 32-bit operands, two or four for 8-bit ones; the selector says
+which."""
 
 from __future__ import annotations
 
@@ -23,15 +24,21 @@ Array = Any
 REGISTER_BYTES = 4
 
 
-def fields_of(words: Array, k: int, width: int) -> Array:
-    """The 4-bit fields of each of the 16 rows, first group of the row first, from a 32-bit word of each lane; `width`
-    bytes an element of A."""
+def giving(k: int, width: int, selector: int = 0) -> tuple[Array, Array]:
+    """(lane, bit) of the 4-bit field of each group of each of the 16 rows; `width` bytes an element of A."""
     groups = k // 2 if width == 4 else k // 4
+    lanes = k * width // 32 * (2 if width == 1 else 1)  # of a quad that give metadata
     row, field = np.arange(16)[:, None], np.arange(groups)[None, :]
     if width == 1:
-        lane, bit = row % 8 * 4 + field // 8 * 2 + row // 8, field % 8 * 4
+        lane, bit = field // 8 * 2 + row // 8, field % 8 * 4
     else:
-        lane, bit = row % 8 * 4 + field // 4, row // 8 * 16 + field % 4 * 4
+        lane, bit = field // 4 + 0 * row, row // 8 * 16 + field % 4 * 4
+    return row % 8 * 4 + selector * lanes + lane, bit
+
+
+def fields_of(words: Array, k: int, width: int, selector: int = 0) -> Array:
+    """The 4-bit fields of each of the 16 rows, first group of the row first, from a 32-bit word of each lane."""
+    lane, bit = giving(k, width, selector)
     return words[lane] >> bit.astype(np.uint32) & 15
 
 
@@ -66,9 +73,9 @@ def check_metadata(s: Any) -> None:
         raise InternalError(f"the metadata of {s.atom} is {s.e.count} of {s.e.buffer.dtype}, not 32 bits", loc=s.loc)
 
 
-def dense_rows(w: Warp, s: Any, held: Array, words: Sequence[Array], k: int, width: int) -> Array:
+def dense_rows(w: Warp, s: Any, held: Array, words: Sequence[Array], k: int, width: int, selector: int = 0) -> Array:
     """The rows of `a` with zeros where nothing is held, 16 rows for each warp's metadata."""
-    fields = np.concatenate([fields_of(x, k, width) for x in words])
+    fields = np.concatenate([fields_of(x, k, width, selector) for x in words])
     rows, wrong = expand(held, fields, width)
     if wrong.any():
         row, at = np.argwhere(wrong)[0]
@@ -84,7 +91,8 @@ def dense_rows(w: Warp, s: Any, held: Array, words: Sequence[Array], k: int, wid
 
 
 def mma_sparse(p: Program, s: MmaSparse) -> Callable[[Warp], None]:
-    """MmaSparse by a whole warp: d = a·b + c over the dense rows; all operands must be defined."""
+    """MmaSparse by a whole warp: d = a·b + c over the dense rows; all operands must be defined, the metadata in the
+    lanes that give it."""
     a_type, b_type, acc = s.a.buffer.dtype, s.b.buffer.dtype, s.d.buffer.dtype
     width, tf32 = a_type.bytes, "tf32" in s.atom
     table = sparse_fragments(s.atom, width)
@@ -93,11 +101,12 @@ def mma_sparse(p: Program, s: MmaSparse) -> Callable[[Warp], None]:
     operands = (("a", s.a), ("b", s.b), ("c", s.c), ("e", s.e))
     find = [(name, registers(p, reg, False), reg.count) for name, reg in operands]
     target = registers(p, s.d, True)
+    asked = {"e": np.isin(np.arange(32), giving(table.b.rows, width, s.selector)[0])}
 
     def run(w: Warp) -> None:
-        held_a, held_b, held_c, held_e = held_registers(w, find)
+        held_a, held_b, held_c, held_e = held_registers(w, find, asked)
         held = operand_values(table.a.gather(held_a), a_type, tf32)
-        a = dense_rows(w, s, held, [words_of(held_e)], table.b.rows, width)
+        a = dense_rows(w, s, held, [words_of(held_e)], table.b.rows, width, s.selector)
         b = operand_values(table.b.gather(held_b), b_type, tf32)
         result = accumulate(a, b, table.c.gather(held_c), acc)
         out, into = target(w)

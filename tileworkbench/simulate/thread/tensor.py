@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,19 @@ def accumulate(a: Array, b: Array, c: Any, dtype: DType) -> Array:
     return total.astype(dtype.numpy)
 
 
-def held_registers(w: Warp, find: list[tuple[str, Any, int]]) -> list[Array]:
-    """The (registers, lanes) of each operand of a whole warp's matrix instruction; all of them must be defined."""
+def held_registers(
+    w: Warp, find: list[tuple[str, Any, int]], asked: Mapping[str, Array] = MappingProxyType({})
+) -> list[Array]:
+    """The (registers, lanes) of each operand of a whole warp's matrix instruction; all of them must be defined, in the
+    lanes `asked` where the instruction reads an operand from some lanes alone."""
     if not w.full or not w.alive.all():
         raise fault(w, "divergent", "a matrix instruction by part of a warp", rule="all lanes execute it together")
     held = []
     for name, reg, count in find:
         rf, first = reg(w)
         known = rf.defined[first : first + count]
+        if name in asked:
+            known = known | ~asked[name]
         if not known.all():
             raise fault(
                 w,

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import SimulationError
+from ...errors import InternalError, SimulationError
 from ...ir.dtype import DTYPES, DType
 from ...ir.stmt import Region
+from ...layout.atoms import BITS, FIELD_BITS
 from ...layout.fragment import Fragment
 from ...layout.ldmatrix import ROWS, matrix_fragment
+from ...layout.mma_sp import gives
+from ...ops.gemm.sparse import expand
 from ...ops.matrix_element import MatrixLoad, MatrixProduct
 from . import rounding
 from .access import load
@@ -30,12 +33,14 @@ def compile_product(s: MatrixProduct, depth: int, program: Program) -> Callable[
     """`acc += a · b`: operands as the lanes hold them, sums rounded once to the accumulator's type."""
     a_part, b_part, c_part = s.atom.fragments()
     a_at, b_at, c_at = (_indices(r, depth, program) for r in (s.a, s.b, s.acc))
+    fill = None if s.meta is None else _filled(s, s.meta, depth, program)
     tf32 = s.atom.a_dtype == "tfloat32"
     wide = DTYPES["int64" if s.acc.buffer.dtype.is_int else "float64"]
 
     def run(st: State) -> None:
-        _whole_warps(st, s, "T.ptx_mma")
+        _whole_warps(st, s, s.called)
         a = _matrix(_held(st, s.a, a_at, "a matrix product"), a_part)
+        a = a if fill is None else fill(st, a)
         b = _matrix(_held(st, s.b, b_at, "a matrix product"), b_part)
         c = _matrix(_held(st, s.acc, c_at, "a matrix product's accumulator"), c_part)
         if tf32:
@@ -44,6 +49,43 @@ def compile_product(s: MatrixProduct, depth: int, program: Program) -> Callable[
         _keep(st, s.acc, c_at, _lanes(total, c_part), wide)
 
     return run
+
+
+def _filled(s: MatrixProduct, meta: Region, depth: int, program: Program) -> Callable[[State, np.ndarray], np.ndarray]:
+    """Makes the dense rows of (…, warps, 16, held elements) by the metadata of the lanes that give it."""
+    at, part = _indices(meta, depth, program), s.atom.metadata
+    if part is None:
+        raise InternalError(f"{s.atom.instruction} takes no metadata", loc=s.loc)
+    giving = gives(part, s.selector)
+    table, bits = part.table()[giving], meta.buffer.dtype.bits
+    shifts = np.arange(0, bits, FIELD_BITS)
+
+    def run(st: State, held: np.ndarray) -> np.ndarray:
+        words = _held(st, meta, at, "a matrix product's metadata", giving)[..., giving, :]
+        fields = (words[..., None].astype(np.int64) >> shifts & 15).reshape(*words.shape[:-1], -1)
+        rows = np.zeros((*fields.shape[:-2], *part.shape), np.int64)
+        rows[..., table[..., 0], table[..., 1]] = fields
+        lead = np.broadcast_shapes(held.shape[:-2], rows.shape[:-2])
+        held, rows = np.broadcast_to(held, (*lead, *held.shape[-2:])), np.broadcast_to(rows, (*lead, *part.shape))
+        dense, wrong = expand(held, rows, FIELD_BITS, BITS[s.atom.a_dtype])
+        if np.logical_and(wrong.any(axis=(-1, -2)), _active(st)).any():
+            raise SimulationError(
+                f"{s.called}: the metadata `{meta.buffer.name}` places two elements at once",
+                rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
+                fix="make A and its metadata by one compression, and give the lanes that hold it as sparse_selector",
+                loc=s.loc,
+            )
+        return dense
+
+    return run
+
+
+def _active(st: State) -> Any:
+    """Which warps are: (…, warps)."""
+    mask = st.mask
+    if not isinstance(mask, np.ndarray) or mask.shape[-1] == 1:
+        return mask
+    return mask.reshape(*mask.shape[:-1], -1, WARP).any(axis=-1)
 
 
 def compile_load(s: MatrixLoad, depth: int, program: Program) -> Callable[[State], None]:
@@ -109,15 +151,18 @@ def _registers(st: State, at: list[Callable[[State], Any]], e: int) -> list[Any]
     return [*lead, add(last, e) if isinstance(last, int | Affine) else last + e]
 
 
-def _held(st: State, region: Region, at: list[Callable[[State], Any]], sink: str) -> np.ndarray:
-    """(…, warps, 32 lanes, registers)."""
+def _held(
+    st: State, region: Region, at: list[Callable[[State], Any]], sink: str, lanes: np.ndarray | None = None
+) -> np.ndarray:
+    """(…, warps, 32 lanes, registers); what `lanes` (None: all) hold must have been written."""
     slot, parts = st.slot(region.buffer), []
+    asked = True if lanes is None else np.tile(lanes, st.threads // WARP)
     for e in range(int(region.extents[-1])):
         place = _registers(st, at, e)
-        if slot.undefined is not None and np.any(
-            np.logical_and(load(st, slot, place, region.loc, undefined_of(slot)), st.mask)
-        ):
-            raise never_written(region.buffer.name, sink, region.loc)
+        if slot.undefined is not None:
+            unknown = np.logical_and(load(st, slot, place, region.loc, undefined_of(slot)), st.mask)
+            if np.logical_and(unknown, asked).any():
+                raise never_written(region.buffer.name, sink, region.loc)
         value = load(st, slot, place, region.loc)
         parts.append(np.broadcast_to(value, (*value.shape[:-1], st.threads)))
     held = np.stack(np.broadcast_arrays(*parts), axis=-1)
