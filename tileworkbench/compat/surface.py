@@ -83,6 +83,8 @@ TOOLS = at("compat.plotting", "plot_layout", "plot_fragment_tv") | at("compat.an
 INTRINSICS = at("compat.intrinsics", "get_swizzle_layout", "make_mma_swizzle_layout", "get_mma_micro_size")
 INTRINSICS |= at("compat.mmalayouts", "get_ldmatrix_offset", "mma_store_index_map", "mma_store_index_map_fp64")
 EMITTER = at("compat.emitters", "TensorCoreIntrinEmitter", INT4TensorCoreIntrinEmitter="TensorCoreIntrinEmitter")
+EMITTER |= at("compat.warpgroupemitter", "WGMMATensorCoreIntrinEmitter")
+EMITTER |= at("compat.warpgroupoperand", "WGMMADescriptorParams")
 INTRINSIC_PATHS = (
     *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
     *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics", "tilelang.intrinsics"),
@@ -113,7 +115,7 @@ PAGES: dict[str, Page] = {
             "deprecated": "compat.environment:deprecated",
         }
     ),
-    "tilelang.language": Page(at("compat.layouts", "Fragment"), rest="language"),
+    "tilelang.language": Page(at("compat.layouts", "Fragment") | EMITTER, rest="language"),
     "tilelang.language.fp8": Page(at("compat.tirx", "determine_fp8_type", "determine_torch_fp8_type")),
     "tilelang.language.dtypes": Page(
         {
