@@ -83,6 +83,7 @@ TOOLS = at("compat.plotting", "plot_layout", "plot_fragment_tv") | at("compat.an
 INTRINSICS = at("compat.intrinsics", "get_swizzle_layout", "make_mma_swizzle_layout", "get_mma_micro_size")
 INTRINSICS |= at("compat.mmalayouts", "get_ldmatrix_offset", "mma_store_index_map", "mma_store_index_map_fp64")
 EMITTER = at("compat.emitters", "TensorCoreIntrinEmitter", INT4TensorCoreIntrinEmitter="TensorCoreIntrinEmitter")
+EMITTER |= at("compat.sparseemitters", "SparseTensorCoreIntrinEmitter")
 EMITTER |= at("compat.warpgroupemitter", "WGMMATensorCoreIntrinEmitter")
 EMITTER |= at("compat.warpgroupoperand", "WGMMADescriptorParams")
 INTRINSIC_PATHS = (
@@ -115,7 +116,7 @@ PAGES: dict[str, Page] = {
             "deprecated": "compat.environment:deprecated",
         }
     ),
-    "tilelang.language": Page(at("compat.layouts", "Fragment") | EMITTER, rest="language"),
+    "tilelang.language": Page({**at("compat.layouts", "Fragment"), **INTRINSICS, **EMITTER}, rest="language"),
     "tilelang.language.fp8": Page(at("compat.tirx", "determine_fp8_type", "determine_torch_fp8_type")),
     "tilelang.language.dtypes": Page(
         {
@@ -226,13 +227,14 @@ PAGES: dict[str, Page] = {
         ),
         foreign=COMPILER,
     ),
-    "tilelang.cuda.language": Page(rest="language"),
+    "tilelang.cuda.language": Page({**INTRINSICS, **EMITTER}, rest="language"),
     "tilelang.rocm.language": Page(rest="language"),
     "tilelang.cpu.language": Page(rest="language"),
     "tilelang.cuda.intrinsics.sparse_layout": Page(SPARSE),
     **{path: Page({**INTRINSICS, **EMITTER}, rest="compat.mmalayouts", foreign=EMITTERS) for path in INTRINSIC_PATHS},
     "tilelang.cuda.intrinsics.macro": Page(EMITTER, foreign=EMITTERS),
     "tilelang.cuda.intrinsics.macro.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
+    "tilelang.cuda.intrinsics.macro.mma_sp_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.intrinsics.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
     "tilelang.tvm": Page(

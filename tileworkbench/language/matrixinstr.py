@@ -60,7 +60,8 @@ def ptx_mma(
     builder = require("T.ptx_mma")
     _plain("T.ptx_mma", A_layout, B_layout, saturate, operator)
     atom = instruction(str(shape), str(A_dtype), str(B_dtype), str(C_dtype))
-    a, b, c = _operands(atom, (multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
+    given = ((multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
+    a, b, c = operands("T.ptx_mma", atom, *given)
     builder.emit(MatrixProduct(atom, c, a, b, loc=builder.here))
 
 
@@ -76,9 +77,10 @@ def ptx_mma_sp(
     builder = require("T.ptx_mma_sp")
     _plain("T.ptx_mma_sp", A_layout, B_layout, saturate, None)
     atom = instruction(str(shape), str(A_dtype), str(B_dtype), str(C_dtype), sparse=True)
-    a, b, c = _operands(atom, (multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
-    meta = _metadata(metadata, meta_index)
-    builder.emit(MatrixProduct(atom, c, a, b, meta, _selector(sparse_selector, atom), loc=builder.here))
+    given = ((multiplicand_a, a_index), (multiplicand_b, b_index), (accumulator, c_index))
+    a, b, c = operands("T.ptx_mma_sp", atom, *given)
+    meta = metadata_run(metadata, meta_index)
+    builder.emit(MatrixProduct(atom, c, a, b, meta, selector_of(sparse_selector, atom), loc=builder.here))
 
 
 def _plain(what: str, a_layout: Any, b_layout: Any, saturate: Any, operator: Any) -> None:
@@ -100,18 +102,14 @@ def instruction(shape: str, a: str, b: str, c: str, sparse: bool = False) -> Ato
         if found and row.shape == tuple(map(int, found.groups())):
             return row
     known = ", ".join(f"m{x.m}n{x.n}k{x.k}" for x in rows) or "none"
-    found_text = f"{_called(sparse)} {shape} of {a} and {b} into {c}"
+    found_text = f"T.ptx_mma{'_sp' if sparse else ''} {shape} of {a} and {b} into {c}"
     raise ShapeError(found_text, rule=f"instructions for these types: {known}", fix="use one of them")
 
 
-def _called(sparse: bool) -> str:
-    return "T.ptx_mma_sp" if sparse else "T.ptx_mma"
-
-
-def _operands(atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ...]:
-    """Where the registers of A, B and C are; each array holds what the instruction takes."""
-    what, made = _called(atom.metadata is not None), []
-    kinds = (atom.a_dtype, atom.b_dtype, atom.c_dtype)
+def operands(what: str, atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ...]:
+    """Where the registers of A, B and C are, each given as (array, first element); the array holds what the instruction
+    takes, else ShapeError."""
+    made, kinds = [], (atom.a_dtype, atom.b_dtype, atom.c_dtype)
     for (buffer, index), fragment, kind, name in zip(given, atom.fragments(), kinds, "abc", strict=True):
         array = _array(buffer, f"{what}: operand {name}")
         if array.dtype.name != kind and (array.dtype.name, kind) != ("float32", "tfloat32"):
@@ -130,7 +128,8 @@ def _array(given: Any, what: str) -> Buffer:
     return given
 
 
-def _metadata(given: Any, index: Any) -> Region:
+def metadata_run(given: Any, index: Any) -> Region:
+    """Where the 32 bits of a lane's metadata are; ShapeError for an array of anything but integers of 8 to 32 bits."""
     array = _array(given, "T.ptx_mma_sp: the metadata")
     if array.dtype.name not in METADATA:
         raise ShapeError(
@@ -141,7 +140,8 @@ def _metadata(given: Any, index: Any) -> Region:
     return Region(array, (as_expr(index),), (REGISTER_BITS // array.dtype.bits,))
 
 
-def _selector(given: Any, atom: Atom) -> int:
+def selector_of(given: Any, atom: Atom) -> int:
+    """A sparsity selector that the instruction takes; LanguageError for any other."""
     value, fields = _known(given, "sparse_selector"), atom.metadata
     count = 1 if fields is None else selectors(fields)
     if 0 <= value < count:
