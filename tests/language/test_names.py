@@ -154,7 +154,6 @@ def test_names_that_are_not_built_say_what_they_need():
         "alloc_tmem": "sm_100",
         "ptx_mma_block_scale": "sm_120",
         "func_attr": "TVM's own IR",
-        "ptx_wgmma_sp_ss": "T.wgmma_gemm_sp",
         "tma_load": "T.tma_copy",
     }.items():
         with pytest.raises(TargetError, match=words) as error:

@@ -84,7 +84,7 @@ def _wgmma(p: Any, s: Wgmma) -> None:
     atom = wgmma_parts(s.atom)
     from_regs = isinstance(s.a, Reg)
     majors = "".join("t" if isinstance(x, Desc) and x.major == "mn" else "n" for x in (s.a, s.b))
-    name = f"tw_wgmma_{atom.word}_{'rs' if from_regs else 'ss'}_{majors}"
+    name = f"tw_wgmma_{atom.word}_{'rs' if from_regs else 'ss'}_{majors}{f'_from{s.selector}' if s.selector else ''}"
     p.define(name, _wgmma_text(name, atom, from_regs, majors, s))
     a = p.regs(s.a) if isinstance(s.a, Reg) else desc(p, s.a)
     meta = f", {p.regs(s.e)}" if s.e is not None else ""
@@ -109,8 +109,9 @@ def _wgmma_text(name: str, atom: Parts, from_regs: bool, majors: str, s: Wgmma) 
     a = "{" + ", ".join(f"%{n + i}" for i in range(a_words)) + "}" if from_regs else f"%{n}"
     ins = ", ".join(f'"r"(a[{i}])' for i in range(a_words)) if from_regs else '"l"(a)'
     at = n + a_words
-    # Selector 0: the first lanes of each quad, or all of them, give the metadata.
-    meta = (f", %{at + 2}, 0", ', "r"(*(const unsigned*)e)', ", const void* e") if atom.sparse else ("", "", "")
+    meta = (
+        (f", %{at + 2}, {s.selector}", ', "r"(*(const unsigned*)e)', ", const void* e") if atom.sparse else ("", "", "")
+    )
     negate = "" if atom.d == "s32" else ", 1, 1"
     turn = (
         "".join(f", {int(m == 't')}" for m in (majors[1:] if from_regs else majors))

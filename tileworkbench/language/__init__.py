@@ -324,7 +324,7 @@ from .warp import (
     warp_reduce_min,
     warp_reduce_sum,
 )
-from .warpgroupinstr import ptx_wgmma_rs, ptx_wgmma_ss
+from .warpgroupinstr import ptx_wgmma_rs, ptx_wgmma_sp_rs, ptx_wgmma_sp_ss, ptx_wgmma_ss
 from .whiles import While
 from .words import reinterpret
 

@@ -33,9 +33,6 @@ _NEEDS = {
     "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
         "create_barriers create_tma_descriptor tma_load"
     ),
-    "sparse products through descriptors, which are not built yet; T.wgmma_gemm_sp and T.ptx_mma_sp are": (
-        "ptx_wgmma_sp_rs ptx_wgmma_sp_ss"
-    ),
 }
 
 

@@ -14,6 +14,7 @@ from ..ir.stmt import Stmt
 from ..ir.uniform import rank
 from ..layout.atoms import Atom
 from .context import run
+from .matrix_element import REGISTER_BITS
 from .private import settled
 from .values import Scope, coordinates, expression
 
@@ -51,26 +52,32 @@ class Held(Node):
 @node
 class DescriptorProduct(ElementStmt):
     """`acc (+)= a · b` by one warpgroup with the instruction `atom`; old contents of `acc` are left out where `zero`
-    holds."""
+    holds. A sparse one has 32 bits of `meta` in each lane; `selector` says in which lanes of a quad they count."""
 
     atom: Atom
     acc: Held
     a: Held | Described
     b: Described
     zero: Expr
+    meta: Held | None = None
+    selector: int = 0
 
     def element_access(self) -> tuple[Access, ...]:
         """The tiles are read by the asynchronous proxy, whichever part the descriptors name."""
-        a = Access(self.a.buffer, "r") if isinstance(self.a, Held) else _read(self.a)
-        return a, _read(self.b), Access(self.acc.buffer, "rw")
+        read = [x for x in (self.a, self.b, self.meta) if x is not None]
+        return *map(_read, read), Access(self.acc.buffer, "rw")
 
     def text(self, show: Any) -> str:
         """The instruction with its operands."""
-        operands = (self.acc, self.a, self.b)
-        return f"T.wgmma({', '.join(_shown(x, show) for x in operands)})  # {self.atom.instruction}"
+        operands = [_shown(x, show) for x in (self.acc, self.a, self.b)]
+        if self.meta is not None:
+            operands += [_shown(self.meta, show), str(self.selector)]
+        return f"T.wgmma({', '.join(operands)})  # {self.atom.instruction}"
 
 
-def _read(x: Described) -> Access:
+def _read(x: Held | Described) -> Access:
+    if isinstance(x, Held):
+        return Access(x.buffer, "r")
     return Access(x.tile, "r", proxy="async", in_flight=True)
 
 
@@ -96,7 +103,9 @@ def emit(s: DescriptorProduct, scope: Scope) -> tuple[Stmt, ...]:
         )
     acc = _registers(s.acc, scope)
     a = _registers(s.a, scope) if isinstance(s.a, Held) else _descriptor(s.a, scope)
-    return (Wgmma(s.atom.instruction, acc, a, _descriptor(s.b, scope), expression(s.zero, scope), loc=s.loc),)
+    b, zero = _descriptor(s.b, scope), expression(s.zero, scope)
+    meta = None if s.meta is None else _registers(s.meta, scope)
+    return (Wgmma(s.atom.instruction, acc, a, b, zero, meta, s.selector, loc=s.loc),)
 
 
 def _descriptor(x: Described, scope: Scope) -> Desc:
@@ -122,6 +131,14 @@ def _registers(x: Held, scope: Scope) -> Reg:
             f"a warpgroup product on `{x.buffer.name}` at a place known only at run time",
             rule="registers are numbered while compiling",
             fix="unroll the loop around it (T.unroll)",
+            loc=x.loc,
+        )
+    whole = max(1, REGISTER_BITS // x.buffer.dtype.bits)
+    if not scope.ctx.facts.divides(whole, index):
+        raise LanguageError(
+            f"a warpgroup product on `{x.buffer.name}` from an element that may be inside of a register",
+            rule=f"a register holds {whole} elements of {x.buffer.dtype}: it starts at a multiple of {whole}",
+            fix=f"begin at a multiple of {whole}",
             loc=x.loc,
         )
     return run(scope.ctx.reg(x.buffer), index, x.count)

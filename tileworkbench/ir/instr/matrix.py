@@ -43,7 +43,8 @@ class MmaSparse(Instr):
 @node
 class Wgmma(Instr):
     """d (+)= a·b by one warpgroup, asynchronous until its group is waited for. Old d is ignored where `zero` holds.
-    With `e` (sparse rows only) `a` holds half the elements of its rows, and `e`, 32 bits of each lane, says which."""
+    With `e` (sparse rows only) `a` holds half the elements of its rows, and `e`, 32 bits of each lane, says which;
+    `selector` says in which lanes of each quad it counts, where not in all of them."""
 
     scope: ClassVar[str] = "warpgroup"
     needs: ClassVar[str | None] = "wgmma"
@@ -55,6 +56,7 @@ class Wgmma(Instr):
     b: Desc
     zero: Expr
     e: Reg | None = None
+    selector: int = 0
 
 
 @node

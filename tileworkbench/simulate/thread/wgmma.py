@@ -25,7 +25,7 @@ from .program import Program
 from .races import Pending
 from .registers import register_rows
 from .rules import RULES
-from .sparse import check_metadata, dense_rows, words_of
+from .sparse import check_metadata, dense_rows, giving, words_of
 from .tensor import accumulate, operand_values
 from .warp import Blocked, RegFile, Warp
 
@@ -108,6 +108,8 @@ class _Plan:
             check_metadata(s)
             held = k // 2
             self.e_slot, self.e_start = p.scope.register(s.e.buffer), p.scope.value(s.e.start).read
+            width = s.a.buffer.dtype.bytes if isinstance(s.a, Reg) else s.a.addr.buffer.dtype.bytes
+            self.giving = np.isin(np.arange(32), giving(k, width, s.selector)[0])
         if isinstance(s.a, Reg):
             self.a, self.a_type = None, s.a.buffer.dtype
             self.a_slot, self.a_start = p.scope.register(s.a.buffer), p.scope.value(s.a.start).read
@@ -147,7 +149,7 @@ class _Plan:
         if s.e is not None:
             e = w.regs[self.e_slot]
             e_first = register_rows(w, e, self.e_start(w), s.e.count)
-            self._check_read(w, e, e_first, s.e.count, "metadata")
+            self._check_read(w, e, e_first, s.e.count, "metadata", self.giving)
         return _Part(d, first, zero, a, a_first, a_at, self.b.addresses(w), e, e_first)
 
     def _check_fence(self, w: Warp, rf: RegFile, first: int, count: int) -> None:
@@ -165,7 +167,7 @@ class _Plan:
                 )
             )
 
-    def _check_read(self, w: Warp, rf: RegFile, first: int, count: int, what: str) -> None:
+    def _check_read(self, w: Warp, rf: RegFile, first: int, count: int, what: str, lanes: Any = slice(None)) -> None:
         self._check_fence(w, rf, first, count)
         if rf.writing[first : first + count].any():
             raise fault(
@@ -174,7 +176,7 @@ class _Plan:
                 f"{what} registers {rf.buffer.name} are still written by a wgmma in flight",
                 rule="a wgmma reads registers that are done",
             )
-        if not rf.defined[first : first + count].all():
+        if not rf.defined[first : first + count, lanes].all():
             raise fault(
                 w,
                 "undefined",
@@ -281,7 +283,7 @@ class _Plan:
         rows = operand_values(a, self.a_type, tf32)
         if s.e is not None:
             words = [words_of(x.e.data[x.e_first : x.e_first + s.e.count]) for x in parts]
-            rows = dense_rows(block.warps[0], s, rows, words, self.k, self.a_type.bytes)
+            rows = dense_rows(block.warps[0], s, rows, words, self.k, self.a_type.bytes, s.selector)
         product = accumulate(rows, operand_values(b, self.b_type, tf32).T, c, self.acc)
         out = self.table.scatter(product)
         for i, x in enumerate(parts):

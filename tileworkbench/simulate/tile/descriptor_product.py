@@ -10,10 +10,13 @@ import numpy as np
 from ...errors import SimulationError
 from ...ir.dtype import DTYPES, DType
 from ...ir.expr import Buffer
+from ...layout.atoms import BITS, FIELD_BITS
 from ...layout.descriptor import Descriptor, operand_offsets
 from ...layout.fragment import Fragment
-from ...layout.wgmma import wgmma_a_fragment
+from ...layout.mma_sp import gives
+from ...layout.wgmma import wgmma_a_fragment, wgmma_metadata_fragment
 from ...ops.descriptor_product import UNIT, Described, DescriptorProduct, Held
+from ...ops.gemm.sparse import expand
 from . import rounding
 from .access import load
 from .affine import Affine
@@ -32,11 +35,12 @@ Values = Callable[[State], np.ndarray]
 def compile_product(s: DescriptorProduct, depth: int, program: Program) -> Callable[[State], None]:
     """`acc (+)= a · b`: done at once, sums rounded once to the accumulator's type."""
     atom = s.atom
-    a = (
-        _described(s.a, (64, atom.k), depth, program)
-        if isinstance(s.a, Described)
-        else _rows(s.a, wgmma_a_fragment(atom.a_dtype), program)
-    )
+    if isinstance(s.a, Described):
+        a = _described(s.a, (64, atom.stored_k), depth, program)
+    else:
+        a = _rows(s.a, wgmma_a_fragment(atom.a_dtype), program)
+    if s.meta is not None:
+        a = _filled(s, a, s.meta, program)
     b = _described(s.b, (atom.n, atom.k), depth, program)
     old, zero = _rows(s.acc, atom.c, program), program.expression(s.zero, depth)
     wide = DTYPES["int64" if atom.c_dtype == "int32" else "float64"]
@@ -147,25 +151,64 @@ def _first(st: State, start: Any, x: Held) -> int:
     return int(found[0])
 
 
-def _rows(x: Held, part: Fragment, program: Program) -> Values:
-    """(…, groups, rows, columns) from the registers of 128 threads each."""
-    place, table = _places(x, program), part.table()
+def _registers(x: Held, program: Program, giving: Any = True) -> Values:
+    """(…, groups, 128 threads, registers); the threads of each group that are `giving` have defined them."""
+    place = _places(x, program)
 
     def read(st: State) -> np.ndarray:
         slot, parts = st.slot(x.buffer), []
+        asked = np.logical_and(st.mask, np.resize(giving, st.threads))
         for e in range(x.count):
             at = place(st, e)
             if slot.undefined is not None and np.any(
-                np.logical_and(load(st, slot, at, x.loc, undefined_of(slot)), st.mask)
+                np.logical_and(load(st, slot, at, x.loc, undefined_of(slot)), asked)
             ):
                 raise never_written(x.buffer.name, "a warpgroup product", x.loc)
             value = load(st, slot, at, x.loc)
             parts.append(np.broadcast_to(value, (*value.shape[:-1], st.threads)))
         held = np.stack(np.broadcast_arrays(*parts), axis=-1)
-        held = held.reshape(*held.shape[:-2], -1, GROUP, x.count)
+        return held.reshape(*held.shape[:-2], -1, GROUP, x.count)
+
+    return read
+
+
+def _rows(x: Held, part: Fragment, program: Program) -> Values:
+    """(…, groups, rows, columns) from the registers of 128 threads each."""
+    registers, table = _registers(x, program), part.table()
+
+    def read(st: State) -> np.ndarray:
+        held = registers(st)
         out = np.zeros((*held.shape[:-2], *part.shape), held.dtype)
         out[..., table[..., 0], table[..., 1]] = held
         return out
+
+    return read
+
+
+def _filled(s: DescriptorProduct, stored: Values, meta: Held, program: Program) -> Values:
+    """The dense rows of (…, groups, 64, held elements), by the metadata of the lanes that give it."""
+    bits = BITS[s.atom.a_dtype]
+    part = wgmma_metadata_fragment(bits, FIELD_BITS)
+    giving = np.tile(gives(part, s.selector), GROUP // 32)
+    table, shifts = part.table()[giving], np.arange(0, meta.buffer.dtype.bits, FIELD_BITS)
+    registers = _registers(meta, program, giving)
+
+    def read(st: State) -> np.ndarray:
+        held, words = stored(st), registers(st)[..., giving, :]
+        fields = (words[..., None].astype(np.int64) >> shifts & 15).reshape(*words.shape[:-1], -1)
+        rows = np.zeros((*fields.shape[:-2], *part.shape), np.int64)
+        rows[..., table[..., 0], table[..., 1]] = fields
+        lead = np.broadcast_shapes(held.shape[:-2], rows.shape[:-2])
+        held, rows = np.broadcast_to(held, (*lead, *held.shape[-2:])), np.broadcast_to(rows, (*lead, *part.shape))
+        dense, wrong = expand(held, rows, FIELD_BITS, bits)
+        if np.logical_and(wrong.any(axis=(-1, -2)), _active(st)).any():
+            raise SimulationError(
+                f"a sparse warpgroup product: the metadata `{meta.buffer.name}` places two elements at once",
+                rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
+                fix="make A and its metadata by one compression, and give the lanes that hold it as sparse_selector",
+                loc=s.loc,
+            )
+        return np.asarray(dense)
 
     return read
 
