@@ -164,6 +164,28 @@ def test_each_warp_has_its_own_operands() -> None:
     everywhere(kernel, [a, e, b], wanted, NVIDIA)
 
 
+def test_metadata_of_warps_that_do_not_come_is_not_read() -> None:
+    @T.prim_func
+    def kernel(E: T.Tensor((2, 64), "int32"), C: T.Tensor((2, 64), "float32")):
+        with T.Kernel(2, threads=64) as bx:
+            t = T.get_thread_binding()
+            a = T.alloc_local((8,), "float16")
+            e = T.alloc_local((1,), "int32")
+            c = T.alloc_local((4,), "float32")
+            T.clear(c)
+            T.fill(a, 1)
+            e[0] = E[bx, t]
+            if t // 32 == bx:
+                T.ptx_mma_sp(
+                    "float32", "m16n8k32", "row", "col", "fp16", "fp16", "fp32", a, 0, a, 0, c, 0, e, 0, 0, False
+                )
+            C[bx, t] = c[0]
+
+    comes = np.arange(64) // 32 == np.arange(2)[:, None]
+    words = np.where(comes, 0x44444444, 0).astype(np.int32)  # 0 places both elements of a group at once
+    everywhere(kernel, [words], np.where(comes, 16.0, 0.0), NVIDIA)
+
+
 def test_metadata_without_meaning_is_found() -> None:
     inputs, truth = given(32, "float16", "float16", "int32", 1, 5)
     inputs[0] = np.ones_like(inputs[0])

@@ -136,8 +136,8 @@ class WarpTiles:
             if move is not None:
                 for n in range(move.instructions):
                     row, column = move.row_start(lane, n)
-                    to = Region(local, (const(i * held + n * move.run),), (move.run,))
-                    at = Region(buffer, place(start + row, k + column), (1,) * buffer.rank)
+                    to = Region(local, (const(i * held + n * move.run),), (move.run,), loc=builder.here)
+                    at = Region(buffer, place(start + row, k + column), (1,) * buffer.rank, loc=builder.here)
                     builder.emit(MatrixLoad(to, at, move.count, move.trans, loc=builder.here))
                 continue
             j = Var(builder.unique("j"), loc=builder.here)

@@ -45,8 +45,8 @@ def ptx_ldmatrix(trans: Any, num: Any, src_ptr: Any, dst_ptr: Any) -> None:
         )
     if transposed and source.dtype.bytes != 2:
         raise fault(f"T.ptx_ldmatrix: trans with {source.dtype}", "16-bit elements are transposed", "trans=False")
-    to = Region(target, dst_ptr.indices, (*(1,) * (target.rank - 1), count * 4 // target.dtype.bytes))
-    at = Region(source, src_ptr.indices, (1,) * source.rank)
+    to = Region(target, dst_ptr.indices, (*(1,) * (target.rank - 1), count * 4 // target.dtype.bytes), loc=builder.here)
+    at = Region(source, src_ptr.indices, (1,) * source.rank, loc=builder.here)
     builder.emit(MatrixLoad(to, at, count, transposed, loc=builder.here))
 
 
@@ -109,7 +109,7 @@ def instruction(shape: str, a: str, b: str, c: str, sparse: bool = False) -> Ato
 def operands(what: str, atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ...]:
     """Where the registers of A, B and C are, each given as (array, first element); the array holds what the instruction
     takes, else ShapeError."""
-    made, kinds = [], (atom.a_dtype, atom.b_dtype, atom.c_dtype)
+    made, kinds, here = [], (atom.a_dtype, atom.b_dtype, atom.c_dtype), require(what).here
     for (buffer, index), fragment, kind, name in zip(given, atom.fragments(), kinds, "abc", strict=True):
         array = _array(buffer, f"{what}: operand {name}")
         if array.dtype.name != kind and (array.dtype.name, kind) != ("float32", "tfloat32"):
@@ -118,7 +118,7 @@ def operands(what: str, atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ..
                 rule=f"{atom.instruction} takes {kind}",
                 fix=f'T.alloc_local((n,), "{"float32" if kind == "tfloat32" else kind}")',
             )
-        made.append(Region(array, (as_expr(index),), (fragment.registers,)))
+        made.append(Region(array, (as_expr(index),), (fragment.registers,), loc=here))
     return tuple(made)
 
 
@@ -137,7 +137,8 @@ def metadata_run(given: Any, index: Any) -> Region:
             rule=f"it is {', '.join(METADATA)}",
             fix='T.alloc_local((n,), "int32")',
         )
-    return Region(array, (as_expr(index),), (REGISTER_BITS // array.dtype.bits,))
+    here = require("T.ptx_mma_sp").here
+    return Region(array, (as_expr(index),), (REGISTER_BITS // array.dtype.bits,), loc=here)
 
 
 def selector_of(given: Any, atom: Atom) -> int:

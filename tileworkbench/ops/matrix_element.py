@@ -142,4 +142,13 @@ def _registers(region: Region, scope: Scope) -> Reg:
             fix=f"begin at a multiple of {whole}",
             loc=region.loc,
         )
-    return run(scope.ctx.reg(buffer), index, int(region.extents[-1]))
+    held, count = scope.ctx.reg(buffer), int(region.extents[-1])
+    (low, high), size = scope.ctx.facts.range(index), held.static_size() or 1
+    if low < 0 or high + count > size:
+        raise LanguageError(
+            f"a matrix instruction on elements {low} to {high + count - 1} of `{buffer.name}`",
+            rule=f"a thread's array holds what the instruction takes: `{buffer.name}` has {size}",
+            fix="allocate more elements, or begin elsewhere",
+            loc=region.loc,
+        )
+    return run(held, index, count)
