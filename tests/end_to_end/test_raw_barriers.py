@@ -135,13 +135,8 @@ def test_intrinsics_by_name() -> None:
 
 
 def test_what_has_no_plain_meaning_says_so() -> None:
-    for name, words in {
-        "create_barriers": "T.alloc_barrier",
-        "create_tma_descriptor": "T.tma_copy",
-        "tma_load": "T.tma_copy",
-    }.items():
-        with pytest.raises(TargetError, match=words):
-            getattr(T, name)
+    with pytest.raises(TargetError, match="which nothing here can make ready or wait for"):
+        _ = T.create_barriers
 
 
 def test_a_barrier_is_made_ready_once() -> None:

@@ -154,7 +154,7 @@ def test_names_that_are_not_built_say_what_they_need():
         "alloc_tmem": "sm_100",
         "ptx_mma_block_scale": "sm_120",
         "func_attr": "TVM's own IR",
-        "tma_load": "T.tma_copy",
+        "create_barriers": "T.alloc_barrier",
     }.items():
         with pytest.raises(TargetError, match=words) as error:
             getattr(T, name)

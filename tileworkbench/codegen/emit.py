@@ -72,7 +72,7 @@ def _map(m: TmaMap, shown: Mapping[Any, str]) -> TensorMap:
     if any(n not in shown for n in known):
         raise InternalError(f"tensor map {m.name!r} uses what is no parameter", rule="maps are made by the host")
     return TensorMap(m.name, shown[m.tensor], m.tensor.dtype.name, tuple(host(x, shown) for x in m.dims),
-                     tuple(host(x, shown) for x in m.strides), m.box, m.swizzle, m.fill)  # fmt: skip
+                     tuple(host(x, shown) for x in m.strides), m.box, m.swizzle, m.fill, m.l2)  # fmt: skip
 
 
 def _cluster(kernel: Kernel) -> tuple[int, ...]:

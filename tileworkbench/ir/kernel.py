@@ -16,7 +16,7 @@ from .stmt import Stmt
 @dataclass(frozen=True)
 class TmaMap:
     """A TMA descriptor's recipe in IR terms. `dims` and `strides` innermost first; strides in bytes without the
-    innermost; `box` in elements; `swizzle` in bytes."""
+    innermost; `box` in elements; `swizzle` in bytes; `l2`: bytes that the cache fetches at once."""
 
     name: str
     tensor: Buffer
@@ -25,6 +25,7 @@ class TmaMap:
     box: tuple[int, ...]
     swizzle: int = 0
     fill: str = "zero"
+    l2: int = 128
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ from .boundloops import launch_thread, thread_binding
 from .choices import Else, If, Then
 from .clusters import copy_cluster
 from .debug import device_assert, evaluate, let, print
+from .descriptors import create_tma_descriptor
 from .dtypes import NAMES as _DTYPES
 from .dtypes import UNBUILT as _UNBUILT
 from .dtypes import dtype
@@ -129,17 +130,7 @@ from .launch import (
 )
 from .launchframe import KernelLaunchFrame
 from .layouts import Fragment, Layout
-from .loops import (
-    Parallel,
-    Serial,
-    Unroll,
-    Vectorized,
-    grid,
-    parallel,
-    serial,
-    unroll,
-    vectorized,
-)
+from .loops import Parallel, Serial, Unroll, Vectorized, grid, parallel, serial, unroll, vectorized
 from .macro import Ref
 from .mathfns import (
     Number,
@@ -273,6 +264,7 @@ from .tensor import (
     ptr,
     symbolic,
 )
+from .tensorloads import tma_load
 from .threadreduce import attr, comm_reducer, dp4a, tvm_thread_allreduce
 from .tileops import (
     async_copy,

@@ -30,8 +30,8 @@ _NEEDS = {
     "matrix fragments of the older CUDA interface; T.gemm and T.ptx_mma are what there is": (
         "mma_fill mma_store tvm_bmma_sync tvm_fill_fragment tvm_load_matrix_sync tvm_mma_sync tvm_store_matrix_sync"
     ),
-    "raw barriers and descriptors of the copy engine; T.alloc_barrier, T.tma_copy and T.barrier_* are what there is": (
-        "create_barriers create_tma_descriptor tma_load"
+    "barriers by number, which nothing here can make ready or wait for; T.alloc_barrier([count, …]) makes several": (
+        "create_barriers"
     ),
 }
 

@@ -18,11 +18,13 @@ from .regions import to_region
 
 @dataclass(frozen=True, eq=False)
 class Pointer:
-    """The address of an element, with what it is used for: r, w or rw."""
+    """The address of an element, with what it is used for: r, w or rw. `place`: the element's number in the storage,
+    where the user gave that."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     access: str
+    place: Expr | None = None
 
     def element(self, number: Any) -> tuple[Expr, ...]:
         """The indices of the element `number` places further in the last dimension."""
@@ -78,7 +80,7 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
     if data.strides is not None:
         raise fault(f"{what} into `{data.name}`", "the buffer has rows without gaps", "T.access_ptr(A[i, j])")
     places = index_to_coordinates(as_expr(offset), data.shape)
-    return Pointer(data, tuple(as_expr(p) for p in places), mode)
+    return Pointer(data, tuple(as_expr(p) for p in places), mode, as_expr(offset))
 
 
 def _held(builder: Builder, e: Expr) -> Expr:

@@ -18,8 +18,10 @@ from .barrier import (
     sync_grid,
 )
 from .builder import LOOPS, require
+from .descriptors import create_tma_descriptor
 from .dtypes import as_dtype
 from .faults import fault, nearest, shown
+from .tensorloads import tma_load
 
 
 def ptx_arrive_barrier(barrier_id: Any) -> None:
@@ -104,6 +106,8 @@ _INTRINSICS: dict[str, Callable[..., Any]] = {
     "ptx_wait_barrier": ptx_wait_barrier,
     "ptx_fence_barrier_init": ptx_fence_barrier_init,
     "ptx_cp_async_barrier": ptx_cp_async_barrier,
+    "create_tma_descriptor": create_tma_descriptor,
+    "tma_load": tma_load,
 }
 
 

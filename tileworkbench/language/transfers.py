@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.expr import Buffer, Const, Expr, as_expr, binary
+from ..ir.dtype import INT64
+from ..ir.expr import Buffer, Const, Expr, as_expr, binary, cast
 from ..ir.stmt import Region
 from ..ops.copies.bulk import UNIT
 from ..ops.transfers import BulkTransfer
@@ -15,6 +16,7 @@ from .pointers import Pointer
 from .views import reshape
 
 _SPACES = {"shared": "shared memory", "global": "global memory"}
+LARGE = 2**31  # elements whose numbers 32 bits do not hold
 _BULK = ("shared_ptr", "shared_offset", "global_ptr", "global_offset", "bytes", "barrier_id")
 
 
@@ -37,10 +39,17 @@ def ptx_cp_async_bulk(*args: Any, dtype: Any = None, **named: Any) -> None:
 
 def pointed(what: str, word: str, value: Any, space: str, offset: Any = 0) -> tuple[Buffer, Expr]:
     """A buffer's storage as one row, and the element of it that an address means."""
-    pointer = Pointer(value, tuple(as_expr(0) for _ in value.shape), "rw") if isinstance(value, Buffer) else value
+    buffer, at = place(what, word, value, space)
+    return as_row(buffer), binary("add", at, offset)
+
+
+def place(what: str, word: str, value: Any, space: str) -> tuple[Buffer, Expr]:
+    """The buffer that an address is in, and the number of its element in the storage."""
+    whole = isinstance(value, Buffer)
+    pointer = Pointer(value, tuple(as_expr(0) for _ in value.shape), "rw") if whole else value
     if not isinstance(pointer, Pointer) or pointer.buffer.space != space:
         raise fault(
-            f"{what}: {word} is {shown(value) if not isinstance(value, Pointer) else shown(value.buffer)}",
+            f"{what}: {word} is {shown(pointer.buffer if isinstance(pointer, Pointer) else value)}",
             f"it is a place in {_SPACES[space]}", f'T.access_ptr(tile[0, 0], "{"w" if space == "shared" else "r"}")',
         )  # fmt: skip
     buffer = pointer.buffer
@@ -48,10 +57,21 @@ def pointed(what: str, word: str, value: Any, space: str, offset: Any = 0) -> tu
         raise fault(f"{what} of `{buffer.name}`, which has strides", "its rows follow one another", "use T.tma_copy")
     if buffer.dtype.is_packed:
         raise fault(f"{what} of `{buffer.name}`, {buffer.dtype}", "its elements are whole bytes", "use T.copy")
-    at, size = pointer.indices[0], buffer.shape[0]
-    for index, extent in zip(pointer.indices[1:], buffer.shape[1:], strict=True):
-        at, size = binary("add", binary("mul", at, extent), index), size * extent
-    return reshape(buffer, (size,)) if buffer.rank > 1 else buffer, binary("add", at, offset)
+    if pointer.place is not None:
+        return buffer, pointer.place
+    large = space == "global" and (buffer.static_size() or LARGE) >= LARGE
+    at, *others = (cast(i, INT64) if large else i for i in pointer.indices)
+    for index, extent in zip(others, buffer.shape[1:], strict=True):
+        at = binary("add", binary("mul", at, extent), index)
+    return buffer, at
+
+
+def as_row(buffer: Buffer) -> Buffer:
+    """The buffer's storage as one row."""
+    size = buffer.shape[0]
+    for extent in buffer.shape[1:]:
+        size = size * extent
+    return reshape(buffer, (size,)) if buffer.rank > 1 else buffer
 
 
 def bulk(

@@ -95,7 +95,8 @@ class BulkTransfer(Transfer):
                 raise self.mistake(
                     f"it leaves `{root(region.buffer).name}`", "all bytes of a transfer are there", "move fewer bytes"
                 )
-        layouts = {near.buffer: (SharedLayout.row_major(tuple(near.buffer.shape)),)}
+        tile = root(near.buffer)
+        layouts = {tile: (SharedLayout.row_major(tuple(tile.shape)),)}
         proxies = {near.buffer: "async"}
         made = Impl(self.name, "tma", "thread", "manual", layouts=layouts, proxies=proxies, bytes=self.bytes)
         return Choice((made,))

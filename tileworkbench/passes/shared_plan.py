@@ -64,7 +64,7 @@ def shared_plan(kernel: Kernel, target: Target) -> Kernel:
 def _moved_by_engine(kernel: Kernel) -> set[Buffer]:
     """Tiles that the copy engine or wgmma reads or writes."""
     issued = (n for n in walk(kernel.body) if isinstance(n, Issue))
-    return {b for s in issued for b, proxy in s.impl.proxies.items() if proxy == "async"}
+    return {root(b) for s in issued for b, proxy in s.impl.proxies.items() if proxy == "async"}
 
 
 def _alignment(kernel: Kernel, buffer: Buffer) -> int:

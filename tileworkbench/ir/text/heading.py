@@ -122,6 +122,7 @@ def _channel(show: ExprText, c: Channel, level: str) -> str:
 def _map(show: ExprText, m: TmaMap) -> str:
     swizzle = f", swizzle={m.swizzle}" if m.swizzle else ""
     fill = f", fill={show(m.fill)}" if m.fill != "zero" else ""
+    fill += f", l2={m.l2}" if m.l2 != 128 else ""
     return (
         f"{m.name} = tensor_map({show.names(m.tensor)}, dims={show.shape(m.dims)}, strides={show.shape(m.strides)}, "
         f"box={show.shape(m.box)}{swizzle}{fill})"

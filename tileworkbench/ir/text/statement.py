@@ -114,7 +114,8 @@ def allocation(show: ExprText, b: Buffer) -> str:
     name, base, of = show.names(b), b.attr("view_of"), f'"{b.dtype.name}"'
     rest = "".join(f", {key}={show(value)}" for key, value in b.attrs if key != "view_of")
     if isinstance(base, Buffer):
-        return f"{name} = T.view({show(base)}, {show.shape(b.shape)}, {of}{rest})"
+        steps = f", strides={show.shape(b.strides)}" if b.strides is not None else ""
+        return f"{name} = T.view({show(base)}, {show.shape(b.shape)}, {of}{steps}{rest})"
     if b.space == "var":
         return f"{name} = T.alloc_var({of}{rest})"
     if b.space == "barrier":

@@ -78,6 +78,8 @@ def tensor_as(slot: Slot, buffer: Buffer, shape: tuple[int, ...], write: bool) -
 
 def view_slot(buffer: Buffer, root: Slot, shape: tuple[int, ...], sizes: tuple[int, ...], write: bool = False) -> Slot:
     """`root`'s values under another shape. The slot shares memory with the root and lives for one access."""
+    if buffer.strides is not None:
+        return part_of(buffer, root, shape)
     if buffer.dtype is not root.buffer.dtype:
         root = seen_as(root, buffer, shape, write)
     if root.lead:
@@ -91,3 +93,17 @@ def view_slot(buffer: Buffer, root: Slot, shape: tuple[int, ...], sizes: tuple[i
     return replace(
         root, buffer=buffer, array=array.reshape(lead + shape), shape=shape, view=True, frozen=False, **marks
     )
+
+
+def part_of(buffer: Buffer, root: Slot, shape: tuple[int, ...]) -> Slot:
+    """A part of a tensor's storage with strides of its own, to be read."""
+    steps = tuple(int(s) for s in buffer.strides or ())
+
+    def seen(array: np.ndarray) -> np.ndarray:
+        row = np.ascontiguousarray(array).reshape(-1)
+        pitches = tuple(n * row.itemsize for n in steps)
+        return np.lib.stride_tricks.as_strided(row, shape, pitches, writeable=False)
+
+    undefined = seen(root.undefined) if isinstance(root.undefined, np.ndarray) else root.undefined
+    marks: dict[str, Any] = {"undefined": undefined, "unwritten": None}
+    return replace(root, buffer=buffer, array=seen(root.array), shape=shape, view=True, frozen=False, **marks)
