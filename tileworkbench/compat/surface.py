@@ -86,6 +86,7 @@ EMITTER = at("compat.emitters", "TensorCoreIntrinEmitter", INT4TensorCoreIntrinE
 EMITTER |= at("compat.sparseemitters", "SparseTensorCoreIntrinEmitter")
 EMITTER |= at("compat.warpgroupemitter", "WGMMATensorCoreIntrinEmitter")
 EMITTER |= at("compat.warpgroupoperand", "WGMMADescriptorParams")
+EMITTER |= at("compat.warpgroupsparse", "WGSparseTensorCoreIntrinEmitter")
 INTRINSIC_PATHS = (
     *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
     *("tilelang.cuda.intrinsics.layout.utils", "tilelang.cuda.language.intrinsics", "tilelang.intrinsics"),
