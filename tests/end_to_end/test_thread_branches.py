@@ -72,3 +72,21 @@ def test_a_block_s_value_rounded_to_a_narrow_type_in_a_branch():
     wanted = np.full((1, 64), 7, "float32")
     wanted[0, 0] = 1
     everywhere(narrow, [], wanted, initial=[np.full((1, 64), 7, "float32").astype(narrow.kernel.params[0].dtype.numpy)])
+
+
+def test_an_elected_thread_meets_nobody():
+    """What only it does needs no meeting inside its branch."""
+
+    @T.prim_func
+    def elected(A: T.Tensor((64,), "int32"), B: T.Tensor((2,), "int32")):
+        with T.Kernel(1, threads=64):
+            S = T.alloc_shared((64,), "int32")
+            tx = T.get_thread_binding()
+            S[tx] = A[tx]
+            if T.shuffle_elect(0):
+                S[3] = S[63] + 1
+                B[0] = S[3] + S[40]
+            B[1] = S[3]
+
+    a = integers(4, (64,), "int32")
+    everywhere(elected, [a], np.array([a[63] + 1 + a[40], a[63] + 1]))

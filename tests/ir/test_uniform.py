@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tileworkbench.ir.dtype import FLOAT32, INT32
+from tileworkbench.ir.dtype import BOOL, FLOAT32, INT32
 from tileworkbench.ir.evaluate import evaluate
-from tileworkbench.ir.expr import Buffer, Load, Special, Var, as_expr, const
+from tileworkbench.ir.expr import Buffer, Call, Load, Special, Var, as_expr, const
 from tileworkbench.ir.instr import Addr, LoadMem, Reg, Vote
 from tileworkbench.ir.kernel import Kernel
 from tileworkbench.ir.stmt import ONE, ZERO, Break, For, If, Let, Store, While
@@ -33,6 +33,9 @@ def kernel(*body):
         (Special("lane") % 4, "thread"),
         (Special("role_thread"), "thread"),
         (Special("cluster_rank"), "block"),
+        (Call("shuffle_elect", (const(128),), dtype=BOOL), "thread"),
+        (Call("ballot_sync", (N > 0,), dtype=INT32), "warp"),
+        (Call("block_rank_in_cluster", (), dtype=INT32), "block"),
         (Load(A, (BX,)), "block"),
         (Load(A, (N,)), "grid"),
         (Load(S, (N,)), "block"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .expr import Binary, Buffer, Compare, Const, Expr, Load, Special, Var
+from .expr import Binary, Buffer, Call, Compare, Const, Expr, Load, Special, Var
 from .instr import Instr, Reg, Vote
 from .kernel import Kernel
 from .node import Node, children, walk
@@ -38,6 +38,15 @@ _SPECIALS = {
     "grid_y": "grid",
     "grid_z": "grid",
     "threads": "grid",
+}
+# Intrinsics that differ from thread to thread, or warp to warp, whatever they are given.
+_CALLS = {
+    "shuffle_elect": "thread",
+    "activemask": "warp",
+    "ballot_sync": "warp",
+    "match_any_sync": "warp",
+    "match_all_sync": "warp",
+    "block_rank_in_cluster": "block",
 }
 
 
@@ -87,6 +96,8 @@ class Uniformity:
                 best = min(best, _RANK[self._memory(top.buffer)])
                 stack.extend(top.indices)
             else:
+                if isinstance(top, Call):
+                    best = min(best, _RANK[_CALLS.get(top.fn, "grid")])
                 stack.extend(children(top))
             if best == 0:
                 break

@@ -104,6 +104,7 @@ class TensorTransfer(Transfer):
         return compare("le", as_expr(self.dst.starts[d]) + self.dst.extents[d], self.dst.buffer.shape[d])
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        self.apart(ctx)
         tile = self.dst.buffer
         first = ctx.address(tile, (ZERO,) * tile.rank)
         to = Addr(first.buffer, ctx.facts.simplify(first.offset + self.at))

@@ -15,6 +15,7 @@ from ..ir.node import node
 from ..ir.op import Access, Choice, Impl
 from ..ir.region import root
 from ..ir.stmt import Region, Stmt
+from ..ir.uniform import rank
 from ..layout import SharedLayout
 from ..target import Target
 from .barrier import OnBarrier
@@ -36,6 +37,17 @@ class Transfer(OnBarrier):
 
     def mistake(self, found: str, rule: str, fix: str) -> LanguageError:
         return LanguageError(f"T.{self.name}: {found}", rule=rule, fix=fix, loc=self.loc)
+
+    def apart(self, ctx: Context) -> None:
+        """Refuses threads that surely come together and ask for one place of the tile."""
+        if ctx.threads < 2 or ctx.uniform is None or rank(ctx.flow) < rank("warp"):
+            return
+        if all(rank(ctx.uniform.scope(e)) >= rank("warp") for e in self.dst.starts):
+            raise self.mistake(
+                f"all threads of a warp bring the same elements of `{root(self.dst.buffer).name}`",
+                "every thread that comes to a transfer asks for one",
+                "let one thread ask: if T.get_thread_binding() == 0: …",
+            )
 
     def run(self, env: Any) -> None:
         self.inside(env)
@@ -102,6 +114,7 @@ class BulkTransfer(Transfer):
         return Choice((made,))
 
     def issue(self, impl: Impl, ctx: Context) -> tuple[Stmt, ...]:
+        self.apart(ctx)
         to, source = (ctx.address(r.buffer, r.starts) for r in (self.dst, self.src))
         bar = Bar(self.bar.buffer, ctx.facts.simplify(self.bar.starts[0]))
         return (BulkLoad(to, source, self.bytes, bar, asked=True, loc=self.loc),)
