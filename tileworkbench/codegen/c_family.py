@@ -189,11 +189,14 @@ class Printer(ExprPrinter, Dialect):
     def barrier(self, b: Bar) -> str:
         return self.shared_bytes_at(b.buffer, b.index * 8)
 
-    def shared_bytes_at(self, buffer: Buffer, byte_offset: Expr) -> str:
-        where = const(self.kernel.offsets[buffer]) + byte_offset if buffer in self.kernel.offsets else None
-        if where is None:
+    def bytes_in_shared(self, buffer: Buffer, byte_offset: Expr) -> Expr:
+        """The place as bytes from the start of the block's shared memory."""
+        if buffer not in self.kernel.offsets:
             raise InternalError(f"shared buffer {buffer.name!r} has no place", rule="lowering is complete")
-        at = self.want("smem_at")
+        return const(self.kernel.offsets[buffer]) + byte_offset
+
+    def shared_bytes_at(self, buffer: Buffer, byte_offset: Expr) -> str:
+        where, at = self.bytes_in_shared(buffer, byte_offset), self.want("smem_at")
         return at if isinstance(where, Const) and where.value == 0 else f"{at} + {self.expr(where, 12)}"
 
     # --- statements ---------------------------------------------------------------------------------------------------

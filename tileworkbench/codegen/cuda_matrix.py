@@ -32,8 +32,8 @@ template <int count> {D} void tw_touch_float(float* regs) {{
 }}"""),
     # The high word (stride, swizzle) and the leading offset are constants: one shift and one OR make the rest.
     "tw_desc": Function(f"""\
-{D} unsigned long long tw_desc(unsigned at, unsigned low, unsigned high) {{
-  return (unsigned long long)high << 32 | (at >> 4 | low);
+{D} unsigned long long tw_desc(unsigned smem, unsigned bytes, unsigned low, unsigned high) {{
+  return (unsigned long long)high << 32 | ((smem >> 4) + low + (bytes >> 4));
 }}"""),
 }
 
@@ -137,7 +137,9 @@ def desc(p: Any, x: Desc) -> str:
             f"descriptor swizzle {x.swizzle}, offsets {x.leading}, {x.stride}", rule="multiples of 16", loc=x.loc
         )
     low, high = (x.leading >> 4 & 0x3FFF) << 16, (x.stride >> 4 & 0x3FFF) | _SWIZZLE[x.swizzle] << 30
-    return f"{p.use('tw_desc')}({p.shared(x.addr)}, {low:#x}u, {high:#x}u)"
+    # Shared memory starts at a multiple of 16 bytes, so that its part of the sum is worked out once.
+    where = p.bytes_in_shared(x.addr.buffer, x.addr.offset * x.addr.buffer.dtype.bytes)
+    return f"{p.use('tw_desc')}({p.want('smem_at')}, {p.expr(where)}, {low:#x}u, {high:#x}u)"
 
 
 def _fence(p: Any, s: WgmmaFence) -> None:
