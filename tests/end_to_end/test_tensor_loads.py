@@ -77,9 +77,12 @@ def test_eviction_policies(policy: int, word: str) -> None:
 def test_a_tile_is_swizzled_as_its_boxes_are() -> None:
     a = integers(1, (128, 128), "float16")
     everywhere(corner(3, layout=make_full_bank_swizzled_layout), [a], cut(a), HOPPER)
-    with pytest.raises(LayoutError, match="no layout of `S` suits tma_load"):
+    with pytest.raises(
+        LayoutError,
+        match="as 64-byte swizzle, 2 panels of 32 columns, and it is laid out as 128-byte",
+    ):
         lowered(corner(2, layout=make_full_bank_swizzled_layout), "sm_90a")
-    with pytest.raises(LayoutError, match="no layout of `S"):
+    with pytest.raises(LayoutError, match="writes `S` as row-major, and it is laid out as 128-byte"):
         lowered(corner(0, layout=make_full_bank_swizzled_layout), "sm_90a")
 
 
@@ -125,6 +128,45 @@ def test_a_pipeline_of_products() -> None:
     a, b = integers(2, (M, K), "float16", 4), integers(3, (N, K), "float16", 4)
     made = everywhere(kernel, [a, b], a.astype(float) @ b.astype(float).T, HOPPER)["sm_90a"]
     assert "wgmma" in emit(made, Target.of("sm_90a")).text
+
+
+@pytest.mark.parametrize("span", (128, 64, 32))
+def test_products_through_descriptors_of_both_kinds(span: int) -> None:
+    """The copy engine's descriptors lay the tiles out, the products' descriptors read them so."""
+    K, N = span // 2, 40
+    mode = {128: 1, 64: 2, 32: 3}[span]
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, K), "float16"), B: T.Tensor((N, K), "float16"), C: T.Tensor((64, N), "float32")):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            a = T.alloc_shared((64, K), "float16")
+            b = T.alloc_shared((N, K), "float16")
+            c = T.alloc_local((N // 2,), "float32")
+            bar = T.alloc_barrier(1)
+            if tx == 0:
+                T.mbarrier_arrive_expect_tx(bar[0], (64 + N) * K * 2)
+                of_a = T.create_tma_descriptor(6, 2, A.data, K, 64, 2, span, K, 64, 1, 1, 0, SPANS.index(span), 2, 0)
+                of_b = T.create_tma_descriptor(6, 2, B.data, K, N, 2, span, K, N, 1, 1, 0, SPANS.index(span), 2, 0)
+                T.tma_load(of_a, bar[0], T.access_ptr(a[0, 0], "w"), 0, 0)
+                T.tma_load(of_b, bar[0], T.access_ptr(b[0, 0], "w"), 0, 0)
+            T.mbarrier_wait_parity(bar[0], 0)
+            da, db = T.alloc_wgmma_desc(), T.alloc_wgmma_desc()
+            T.initialize_wgmma_descriptor(da, T.access_ptr(a[0, 0]), mode, 1, 8 * span // 16)
+            T.initialize_wgmma_descriptor(db, T.access_ptr(b[0, 0]), mode, 1, 8 * span // 16)
+            T.warpgroup_arrive()
+            for k in T.unroll(K // 16):
+                T.ptx_wgmma_ss(
+                    "float32", f"m64n{N}k16", True, True, "fp16", "fp16", "fp32", da, k * 2, db, k * 2, c, 0, k, 1, 1
+                )
+            T.warpgroup_commit_batch()
+            T.warpgroup_wait(0)
+            for i in T.serial(N // 8):
+                for j in T.serial(4):
+                    C[tx // 32 * 16 + tx % 32 // 4 + j // 2 * 8, i * 8 + tx % 4 * 2 + j % 2] = c[i * 4 + j]
+
+    a, b = integers(10, (64, K), "float16", 7), integers(11, (N, K), "float16", 7)
+    everywhere(kernel, [a, b], a.astype(float) @ b.astype(float).T, HOPPER)
 
 
 def test_outside_is_not_a_number_where_it_is_asked_for() -> None:

@@ -19,6 +19,7 @@ from .private import with_private_fragments
 from .reducers import check_finalised
 from .scopes import check_scopes
 from .sourcekernel import body as source_body
+from .transfers import filled_layouts
 from .warpgroupinstr import described_layouts
 
 
@@ -103,7 +104,7 @@ def one_kernel(
     checked = (*asserted, *(fact for fact in stated if of_arguments(fact.cond, kernel)))
     kernel = kernel.with_(assumed=checked)
     check_scopes(kernel)
-    return described_layouts(kernel)
+    return described_layouts(filled_layouts(kernel))
 
 
 def single(kernels: tuple[Kernel, ...]) -> Kernel:

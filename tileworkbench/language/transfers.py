@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import LayoutError
 from ..ir.dtype import INT64
 from ..ir.expr import Buffer, Const, Expr, as_expr, binary, cast
+from ..ir.kernel import Kernel
+from ..ir.node import walk
+from ..ir.region import root
 from ..ir.stmt import Region
 from ..ops.copies.bulk import UNIT
-from ..ops.transfers import BulkTransfer
+from ..ops.transfers import BulkTransfer, Transfer
 from .barrier import one_barrier
 from .builder import Builder, require
 from .faults import fault, shown
@@ -92,3 +96,21 @@ def bulk(
     count = int(size) // dtype.bytes
     src, dst = (Region(buffer, (at,), (count,), loc=builder.here) for buffer, at in (far, near))
     builder.emit(kind(bar, src, dst, loc=builder.here))
+
+
+def filled_layouts(kernel: Kernel) -> Kernel:
+    """The kernel, its tiles that transfers fill laid out as those write them, so that every machine knows what lies
+    where. LayoutError where an annotation or another transfer lays a tile out in another way."""
+    transfers = [n for n in walk(kernel.body) if isinstance(n, Transfer)]
+    layouts = dict(kernel.attrs.get("layouts", {}))
+    for s in transfers:
+        tile, wanted = root(s.dst.buffer), s.layout
+        known = layouts.setdefault(tile, wanted)
+        if known != wanted:
+            raise LayoutError(
+                f"T.{s.name} writes `{tile.name}` as {wanted.describe()}, and it is laid out as {known.describe()}",
+                rule="one shared tile has one layout",
+                fix="drop the annotation, or give all boxes of the tile the same swizzle",
+                loc=s.loc,
+            )
+    return kernel.with_(attrs={**kernel.attrs, "layouts": layouts}) if transfers else kernel

@@ -22,7 +22,7 @@ from .barrier import OnBarrier
 from .context import Context, row_major_strides
 from .copies.pairs import stays_inside
 from .copies.tma import ALIGNMENT, SHARED_ALIGNMENT
-from .transfers import Transfer
+from .transfers import Transfer, plain
 
 PATTERN = 8  # rows after which the swizzle of shared addresses repeats
 
@@ -51,16 +51,21 @@ class TensorTransfer(Transfer):
         """Elements of which a box's place in the storage is a multiple."""
         return max(SHARED_ALIGNMENT, PATTERN * self.swizzle) // self.dst.buffer.dtype.bytes
 
+    @property
+    def layout(self) -> SharedLayout:
+        if not self.swizzle:
+            return plain(root(self.dst.buffer))
+        tile = self.dst.buffer
+        return SharedLayout.swizzled(tuple(map(int, tile.shape)), tile.dtype.bytes, self.swizzle)
+
     def impls(self, facts: Facts, target: Target, warps: int) -> Choice:
         OnBarrier.impls(self, facts, target, warps)
         tensor, tile = self.src.buffer, self.dst.buffer
         self._described(facts)
         self._placed(facts)
-        item, shape = tile.dtype.bytes, tuple(root(tile).shape)
-        layout = SharedLayout.swizzled(shape, item, self.swizzle) if self.swizzle else SharedLayout.row_major(shape)
         zeros = None if self.fill == "nan" or stays_inside(self.src, facts) else root(tensor)
         made = Impl(
-            self.name, "tma", "thread", "manual", layouts={root(tile): (layout,)}, proxies={tile: "async"},
+            self.name, "tma", "thread", "manual", layouts={root(tile): (self.layout,)}, proxies={tile: "async"},
             bytes=self.bytes, zeros=zeros,
         )  # fmt: skip
         return Choice((made,))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import LanguageError, SimulationError, TargetError
 from ..ir.arith import Facts
-from ..ir.expr import Const, as_expr
+from ..ir.expr import Buffer, Const, as_expr
 from ..ir.instr import Bar, BulkLoad
 from ..ir.node import node
 from ..ir.op import Access, Choice, Impl
@@ -30,6 +30,11 @@ class Transfer(OnBarrier):
 
     src: Region
     dst: Region
+
+    @property
+    def layout(self) -> SharedLayout:
+        """How the tile lies whose storage the transfer writes."""
+        return plain(root(self.dst.buffer))
 
     def effects(self) -> tuple[Access, ...]:
         read, written = Access(self.src.buffer, "r", self.src), Access(self.dst.buffer, "w", self.dst)
@@ -107,8 +112,7 @@ class BulkTransfer(Transfer):
                 raise self.mistake(
                     f"it leaves `{root(region.buffer).name}`", "all bytes of a transfer are there", "move fewer bytes"
                 )
-        tile = root(near.buffer)
-        layouts = {tile: (SharedLayout.row_major(tuple(tile.shape)),)}
+        layouts = {root(near.buffer): (self.layout,)}
         proxies = {near.buffer: "async"}
         made = Impl(self.name, "tma", "thread", "manual", layouts=layouts, proxies=proxies, bytes=self.bytes)
         return Choice((made,))
@@ -138,3 +142,8 @@ class PointerLoad(BulkTransfer):
     """The same by the name of T.tma_load between two pointers."""
 
     name: ClassVar[str] = "tma_load"
+
+
+def plain(tile: Buffer) -> SharedLayout:
+    """The tile row by row."""
+    return SharedLayout.row_major(tuple(map(int, tile.shape)))
