@@ -53,6 +53,8 @@ def create_tma_descriptor(*args: Any) -> Descriptor:
         )
     dims, pitches, box, steps = (args[3 + rank * n : 3 + rank * (n + 1)] for n in range(4))
     interleave, swizzle, promotion, outside = args[3 + 4 * rank :]
+    if other := next((n for n in (*dims, *pitches) if not as_expr(n).dtype.is_int), None):
+        raise fault(f"{WHAT}: a size is {shown(other)}", "extents and strides are whole numbers", "use ints")
     tensor = _tensor(args[2])
     _type(args[0], tensor)
     fill = FILLS[_among(outside, "oob_fill", len(FILLS))]

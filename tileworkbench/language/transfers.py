@@ -44,7 +44,10 @@ def ptx_cp_async_bulk(*args: Any, dtype: Any = None, **named: Any) -> None:
 def pointed(what: str, word: str, value: Any, space: str, offset: Any = 0) -> tuple[Buffer, Expr]:
     """A buffer's storage as one row, and the element of it that an address means."""
     buffer, at = place(what, word, value, space)
-    return as_row(buffer), binary("add", at, offset)
+    step = as_expr(offset)
+    if not step.dtype.is_int:
+        raise fault(f"{what}: an offset is {step.dtype}", "offsets count elements", "T.cast it to int32")
+    return as_row(buffer), binary("add", at, step)
 
 
 def place(what: str, word: str, value: Any, space: str) -> tuple[Buffer, Expr]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError
+from ...ir.expr import Buffer
 from ...ir.instr import BulkLoad, BulkStore, TmaLoad, TmaStore
 from . import scalars
 from .block import Work
@@ -77,10 +78,11 @@ def _box(w: Warp, name: str) -> Box:
     return found
 
 
-def _aligned(w: Warp, base: int, multiple: int, name: str) -> None:
+def _aligned(w: Warp, base: int, multiple: int, buffer: Buffer) -> None:
     if base % multiple:
+        where = "" if buffer.space == "global" else "shared "
         raise fault(
-            w, "alignment", f"{name} at shared byte {base}", rule=f"it starts at a multiple of {multiple} bytes"
+            w, "alignment", f"{buffer.name} at {where}byte {base}", rule=f"it starts at a multiple of {multiple} bytes"
         )
 
 
@@ -106,7 +108,7 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
             raise fault(w, "barrier", "a multicast to other blocks", rule="the thread machine runs one block at a time")
         box, at, bar = _box(w, s.map), coords(w), find(w)
         space, base = where(w, lanes)
-        _aligned(w, int(base[0]), 128, s.dst.buffer.name)
+        _aligned(w, int(base[0]), 128, s.dst.buffer)
         far = w.block.tensor(recipe.tensor)
         near, inside, source = box.place(int(base[0])), box.inside(at), box.source(at)
         check_inside(far, source[inside], box.item, s.map)
@@ -185,7 +187,7 @@ def tma_store(p: Program, s: TmaStore) -> Callable[[Warp], None]:
         lanes = one_thread(w)
         box, at = _box(w, s.map), coords(w)
         space, base = where(w, lanes)
-        _aligned(w, int(base[0]), 128, s.src.buffer.name)
+        _aligned(w, int(base[0]), 128, s.src.buffer)
         far = w.block.tensor(recipe.tensor)
         near, inside, target = box.place(int(base[0])), box.inside(at), box.source(at)
         check_inside(far, target[inside], box.item, s.map)
@@ -285,7 +287,7 @@ def _bytes_at(p: Program, addr: Any) -> Callable[[Warp, Any, int], tuple[Space, 
         if size not in made:
             made[size] = resolver(p, addr, size, align=False)
         space, base = made[size](w, lanes)
-        _aligned(w, int(base[0]) + space.skew, 16, addr.buffer.name)
+        _aligned(w, int(base[0]) + space.skew, 16, addr.buffer)
         return space, int(base[0])
 
     return find
