@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import ml_dtypes
@@ -10,9 +11,11 @@ import pytest
 
 import tileworkbench.language as T
 from tests.end_to_end.harness import everywhere, instructions
+from tileworkbench.compat import alias_tilelang
 from tileworkbench.compat.layouts import make_wgmma_swizzled_layout
 from tileworkbench.compat.warpgroupemitter import WGMMATensorCoreIntrinEmitter
-from tileworkbench.errors import LanguageError
+from tileworkbench.compat.warpgroupoperand import compute_gmma_descriptor
+from tileworkbench.errors import LanguageError, TargetError
 from tileworkbench.ir.instr import Wgmma
 
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "int8": np.int8, "float32": np.float32}
@@ -155,3 +158,35 @@ def test_operands_without_a_swizzle_are_refused() -> None:
                 emitter.compute_wgmma_a_desc_params(a)
 
     assert caught.value.loc is not None
+
+
+def test_names_by_tilelangs_paths() -> None:
+    alias_tilelang()
+    language = importlib.import_module("tilelang.language")
+    intrinsics = importlib.import_module("tilelang.cuda.intrinsics")
+    macros = importlib.import_module("tilelang.cuda.intrinsics.macro.wgmma_macro_generator")
+    assert macros.TensorCoreIntrinEmitter is language.WGMMATensorCoreIntrinEmitter is WGMMATensorCoreIntrinEmitter
+    assert language.wgmma_mma is language.wgmma_gemm and language.JITFunc
+    for name, words in (("TCGEN05TensorCoreIntrinEmitter", "sm_100"), ("TensorCoreIntrinEmitterSM120", "sm_120")):
+        with pytest.raises(TargetError, match=words):
+            getattr(intrinsics, name)()
+        with pytest.raises(TargetError, match=words):
+            getattr(language, name)
+
+
+def test_what_a_layout_says_of_an_operand() -> None:
+    """K-major: groups of 8 rows of 128 bytes follow one another. Stored (K, MN): panels of 64 columns do."""
+    seen = []
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 128), "float16")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 128), "float16")
+            T.copy(A, a)
+            layout = make_wgmma_swizzled_layout(a)
+            seen.extend(compute_gmma_descriptor(layout, a, turned) for turned in (False, True))
+
+    rows, columns = seen
+    assert (rows.swizzle_mode, rows.leading_byte_offset, rows.stride_byte_offset, rows.is_k_major) == (1, 1, 64, True)
+    assert (columns.swizzle_mode, columns.leading_byte_offset, columns.stride_byte_offset) == (1, 64 * 128 // 16, 64)
+    assert rows.k_atom_size == 4 and rows.swizzle_atom_elems == 64 and rows.elems_in_bytes == 2

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import LanguageError, TargetError
 from .foreign import Foreign
-from .pages import Page
+from .pages import OTHER_HARDWARE, Page
 from .surface import INSIDE, PAGES, page
 
 
@@ -56,7 +56,7 @@ class Namespace(types.ModuleType):
         if module:
             return importlib.import_module(below)
         if here.foreign:
-            return Foreign(below, here.foreign)
+            return Foreign(below, OTHER_HARDWARE.get(name, here.foreign))
         close = difflib.get_close_matches(name, here.names, n=1, cutoff=0.6)
         raise UnknownName(
             f"{below} does not exist",

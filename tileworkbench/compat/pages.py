@@ -22,6 +22,14 @@ COMPILER = "TileLang's own compiler, whose passes and intermediate form are not 
 TVM = "TVM's intermediate form, which this compiler does not have"
 EMITTERS = "matrix instructions that are not written by hand here (T.gemm chooses and lays out the instruction)"
 
+BLACKWELL = "Blackwell tensor memory (sm_100), which no target here has yet"
+OTHER_HARDWARE = {
+    "TCGEN05TensorCoreIntrinEmitter": BLACKWELL,
+    "TCGEN05DescriptorParams": BLACKWELL,
+    "compute_umma_descriptor": BLACKWELL,
+    "TensorCoreIntrinEmitterSM120": "block-scaled products (sm_120), which no target here has yet",
+}  # names on pages of `foreign` ones, with a reason of their own
+
 
 def at(module: str, *names: str, **renamed: str) -> dict[str, str]:
     """Names that live in one module of this package, some under another name there."""

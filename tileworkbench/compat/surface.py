@@ -85,7 +85,8 @@ INTRINSICS |= at("compat.mmalayouts", "get_ldmatrix_offset", "mma_store_index_ma
 EMITTER = at("compat.emitters", "TensorCoreIntrinEmitter", INT4TensorCoreIntrinEmitter="TensorCoreIntrinEmitter")
 EMITTER |= at("compat.sparseemitters", "SparseTensorCoreIntrinEmitter")
 EMITTER |= at("compat.warpgroupemitter", "WGMMATensorCoreIntrinEmitter")
-EMITTER |= at("compat.warpgroupoperand", "WGMMADescriptorParams")
+WARPGROUPS = at("compat.warpgroupoperand", "WGMMADescriptorParams", "compute_gmma_descriptor")
+EMITTER |= WARPGROUPS
 EMITTER |= at("compat.warpgroupsparse", "WGSparseTensorCoreIntrinEmitter")
 INTRINSIC_PATHS = (
     *("tilelang.cuda.intrinsics", "tilelang.cuda.intrinsics.layout", "tilelang.cuda.intrinsics.layout.mma_layout"),
@@ -117,7 +118,15 @@ PAGES: dict[str, Page] = {
             "deprecated": "compat.environment:deprecated",
         }
     ),
-    "tilelang.language": Page({**at("compat.layouts", "Fragment"), **INTRINSICS, **EMITTER}, rest="language"),
+    "tilelang.language": Page(
+        {
+            **at("compat.layouts", "Fragment"),
+            **at("jitkernel.decorator", JITFunc="JITFunction"),
+            **INTRINSICS,
+            **EMITTER,
+        },
+        rest="language",
+    ),
     "tilelang.language.fp8": Page(at("compat.tirx", "determine_fp8_type", "determine_torch_fp8_type")),
     "tilelang.language.dtypes": Page(
         {
@@ -237,6 +246,13 @@ PAGES: dict[str, Page] = {
     "tilelang.cuda.intrinsics.macro.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.cuda.intrinsics.macro.mma_sp_macro_generator": Page(EMITTER, foreign=EMITTERS),
     "tilelang.intrinsics.mma_macro_generator": Page(EMITTER, foreign=EMITTERS),
+    "tilelang.cuda.intrinsics.macro.wgmma_macro_generator": Page(
+        WARPGROUPS | at("compat.warpgroupemitter", TensorCoreIntrinEmitter="WGMMATensorCoreIntrinEmitter"),
+        foreign=EMITTERS,
+    ),
+    "tilelang.cuda.intrinsics.macro.wgmma_sp_macro_generator": Page(
+        WARPGROUPS | at("compat.warpgroupsparse", "WGSparseTensorCoreIntrinEmitter"), foreign=EMITTERS
+    ),
     "tilelang.rocm.intrinsics": Page(foreign=EMITTERS),
     "tilelang.tvm": Page(
         {

@@ -58,3 +58,10 @@ def operand_params(given: Any, layout: Any, k_major: bool, k_step: int) -> WGMMA
     return WGMMADescriptorParams(
         MODES[span], leading, span // 2, width, per_span, item, k_major, 0, rows, (row, column)
     )
+
+
+def compute_gmma_descriptor(
+    tl_layout: Any, buffer: Any, transposed: bool, micro_size_k: int = 16, region: Any = None
+) -> WGMMADescriptorParams:
+    """What the descriptor of an operand under a layout says; `transposed` operands are stored (K, MN)."""
+    return operand_params(buffer if region is None else region, tl_layout, not transposed, micro_size_k)

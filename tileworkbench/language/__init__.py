@@ -66,6 +66,7 @@ from .arithmetic import (
 from .atomic import atomic_add, atomic_load, atomic_max, atomic_min, atomic_or, atomic_store
 from .barrier import (
     WarpSpecialize,
+    WarpSpecializeFrame,
     barrier_arrive,
     barrier_wait,
     cluster_arrive,
@@ -130,6 +131,7 @@ from .launch import (
 )
 from .launchframe import KernelLaunchFrame
 from .layouts import Fragment, Layout
+from .leaving import loop_break, thread_return
 from .loops import Parallel, Serial, Unroll, Vectorized, grid, parallel, serial, unroll, vectorized
 from .macro import Ref
 from .mathfns import (
@@ -192,6 +194,7 @@ from .mathfns import (
     tanh,
     trunc,
 )
+from .matrixarrays import mma_fill, mma_store
 from .matrixdescriptors import (
     alloc_descriptor,
     alloc_wgmma_desc,
@@ -205,7 +208,7 @@ from .pipelined import Pipelined
 from .pointed import make_tensor, make_tensor_from_addr, match_buffer
 from .pointers import access_ptr, address_of, ptx_cp_async, tvm_access_ptr, type_annotation
 from .prim import PrimFunc, prim_func, read, read_all
-from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp
+from .products import GemmWarpPolicy, gemm, gemm_sp, wgmma_gemm, wgmma_gemm_sp, wgmma_mma
 from .random import rng_init, rng_rand, rng_rand_float
 from .rawaccess import (
     __ldg,

@@ -260,6 +260,7 @@ def ws(*warp_group_idx: int) -> Groups:
 
 
 WarpSpecialize = ws
+WarpSpecializeFrame = Groups
 
 
 def wait_wgmma(id: int) -> None:

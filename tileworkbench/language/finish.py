@@ -14,6 +14,7 @@ from .builder import Builder
 from .extern import without_unread
 from .faults import fault, misnested, settle
 from .launch import Launch
+from .leaving import with_returns
 from .parameters import untyped
 from .private import with_private_fragments
 from .reducers import check_finalised
@@ -82,7 +83,7 @@ def one_kernel(
         grid=launch.grid,
         block_vars=launch.block_vars,
         threads=math.prod(launch.thread_shape),
-        body=with_private_fragments(without_unread(launch.body)),
+        body=with_private_fragments(without_unread(with_returns(tuple(launch.body)))),
         thread_vars=launch.thread_vars,
         thread_shape=launch.thread_shape,
         outputs=outputs,

@@ -67,6 +67,9 @@ def wgmma_gemm(
     product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, given)
 
 
+wgmma_mma = wgmma_gemm
+
+
 def gemm_sp(
     A_sparse: Any,
     E: Any,
