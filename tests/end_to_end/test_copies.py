@@ -11,8 +11,10 @@ import tileworkbench.ir.instr as I
 import tileworkbench.language as T
 from tileworkbench.compat.intrinsics import get_swizzle_layout
 from tileworkbench.compat.layouts import Layout
-from tileworkbench.errors import TargetError
+from tileworkbench.errors import LanguageError, SimulationError, TargetError
 from tileworkbench.ir.kernel import Kernel
+from tileworkbench.simulate import thread, tile
+from tileworkbench.target import Target
 
 from .harness import NVIDIA, everywhere, instructions, integers, lowered
 
@@ -359,3 +361,84 @@ def test_trips_written_out_have_copies_of_their_own(threads: int) -> None:
     a, b = integers(13, (32, 32)), integers(14, (4, 32))
     kernels = everywhere(kernel, [a, b], a[::-1, :4].T + b)
     assert len(instructions(kernels["sm_90a"], I.TmaLoad)) == 4
+
+
+@pytest.mark.parametrize(("dtype", "first"), [("float16", 1), ("float16", 4), ("float32", 3), ("uint8", 5)])
+def test_columns_that_begin_inside_of_16_bytes_are_not_the_copy_engines(dtype: str, first: int) -> None:
+    """The engine's instruction is illegal there, for loads and stores, constant or not."""
+    whole = 16 // np.dtype(dtype).itemsize
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 256), dtype), B: T.Tensor((64, 256), dtype), C: T.Tensor((2, 64, 64), dtype)):
+        with T.Kernel(2, threads=128) as bx:
+            s = T.alloc_shared((64, 64), dtype)
+            T.copy(A[0, first + bx * 64], s)
+            T.copy(s, B[0:64, bx * 128 + first : bx * 128 + first + 64])
+            T.copy(A[0, bx * (first + 8)], s)
+            T.copy(s, C[bx, 0:64, 0:64])
+
+    @T.prim_func
+    def aligned(A: T.Tensor((64, 256), dtype), B: T.Tensor((64, 256), dtype)):
+        with T.Kernel(2, threads=128) as bx:
+            s = T.alloc_shared((64, 64), dtype)
+            T.copy(A[0, whole + bx * 64], s)
+            T.copy(s, B[0:64, bx * 128 + whole : bx * 128 + whole + 64])
+
+    a = integers(15, (64, 256), dtype, 60)
+    b = np.zeros_like(a)
+    for x in (0, 1):
+        b[:, x * 128 + first : x * 128 + first + 64] = a[:, first + x * 64 : first + x * 64 + 64]
+    c = np.stack([a[:, :64], a[:, first + 8 : first + 72]])
+    made = everywhere(kernel, [a], [b, c], ("sm_80", "sm_90a"), initial=[np.zeros_like(b), np.zeros_like(c)])
+    assert not instructions(made["sm_90a"], I.TmaLoad)
+    assert {x.map for x in instructions(made["sm_90a"], I.TmaStore)} == {"C_map"}
+    b = np.zeros_like(a)
+    for x in (0, 1):
+        b[:, x * 128 + whole : x * 128 + whole + 64] = a[:, whole + x * 64 : whole + x * 64 + 64]
+    made = everywhere(aligned, [a], b, ("sm_90a",), initial=[np.zeros_like(b)])
+    assert instructions(made["sm_90a"], I.TmaLoad) and instructions(made["sm_90a"], I.TmaStore)
+
+
+def test_a_box_that_begins_inside_of_16_bytes_is_a_fault_of_the_machine() -> None:
+    """Where only the run tells; a constant is refused, and so is a copy that must be the engine's."""
+
+    def loads(first: int, late: bool) -> Any:
+        @T.prim_func
+        def kernel(A: T.Tensor((64, 128), "float16"), N: T.Tensor((1,), "int32"), B: T.Tensor((64, 64), "float16")):
+            with T.Kernel(1, threads=128):
+                s = T.alloc_shared((64, 64), "float16")
+                bar = T.alloc_barrier(1)
+                d = T.create_tma_descriptor(6, 2, A.data, 128, 64, 2, 256, 64, 64, 1, 1, 0, 0, 2, 0)
+                if T.get_thread_binding() == 0:
+                    T.mbarrier_arrive_expect_tx(bar[0], 64 * 64 * 2)
+                    T.tma_load(d, bar[0], T.access_ptr(s[0, 0], "w"), N[0] if late else first, 0)
+                T.mbarrier_wait_parity(bar[0], 0)
+                T.copy(s, B)
+
+        return kernel
+
+    a, out = integers(16, (64, 128), "float16"), np.zeros((64, 64), np.float16)
+    late = loads(0, True)
+    everywhere(late, [a, np.array([16], np.int32)], a[:, 16:80], ("sm_90a",))
+    for machine in (
+        lambda args: tile.run(late.kernel, args),
+        lambda args: thread.run(lowered(late, "sm_90a"), args, target=Target.of("sm_90a")),
+    ):
+        with pytest.raises(SimulationError, match=r"(a|the) box begins"):
+            machine([a, np.array([12], np.int32), out])
+    with pytest.raises(LanguageError, match="begins at byte 24 of a row of `A`"):
+        lowered(loads(12, False), "sm_90a")
+
+    @T.prim_func
+    def asked(A: T.Tensor((64, 128), "float16"), B: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128):
+            s = T.alloc_shared((64, 64), "float16")
+            bar = T.alloc_barrier(128)
+            T.tma_copy(A[0:64, 12:76], s, barrier=bar)
+            T.barrier_arrive(bar)
+            T.barrier_wait(bar, 0)
+            T.copy(s, B)
+
+    with pytest.raises(TargetError, match="tma_copy") as caught:
+        lowered(asked, "sm_90a")
+    assert "multiple of 16 B of a row of `A`" in str(caught.value)

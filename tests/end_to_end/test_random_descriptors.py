@@ -56,7 +56,7 @@ def random_case(seed: int) -> Case:
     if how == "a part":
         strides = [s * (full[d] // dims[d] if d and g.integers(2) else 1) for d, s in enumerate(strides)]
     shape = (math.prod(full),) if how == "as one row" else tuple(full[::-1])
-    coords = [int(g.integers(-3, d + 2)) for d in dims]
+    coords = [int(g.integers(-3, dims[0] // unit + 2)) * unit, *(int(g.integers(-3, d + 2)) for d in dims[1:])]
     fill = int(g.integers(2)) if dtype in ("float16", "float32", "float64") else 0
     rows, step = math.prod(box[1:]), 128 // item
     if swizzle:

@@ -47,6 +47,7 @@ class Base:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.offsets = random.Random(f"offsets of {seed}")  # of their own: all else of a seed stays as it is
         self.seed = seed
         self.threads = 128
         self.piece = 0

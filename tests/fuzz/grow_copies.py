@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .grow_base import SPAN, Base, Scope, hull
-from .grow_terms import scaled
+from .grow_terms import plus, scaled
 from .program import Buffer, Tensor
 from .statements import Box, Copy, Statement
 from .terms import EXACT, Name, Number, Term
@@ -52,10 +52,12 @@ class Copies(Base):
         return self.rng.randrange(n) if self.rng.random() < 0.3 else 0
 
     def source(self, tensor: Tensor, starts: tuple[Term, ...], shape: tuple[int, ...]) -> Box:
-        """A region of a tensor, in one of its spellings."""
+        """A region of a tensor, in one of its spellings, now and then from another column on."""
         rng = self.rng
         if tensor.shape == shape and all(isinstance(s, Number) for s in starts) and rng.random() < 0.5:
             return Box(tensor.name, starts, shape, "whole")
+        if self.offsets.random() < 0.15:
+            starts = (*starts[:-1], plus(starts[-1], Number(self.offsets.choice((1, 2, 3, 4, 8)))))
         return Box(tensor.name, starts, shape, "corner" if rng.random() < 0.6 else "slice")
 
     def copy_in(self, scope: Scope, tile: Buffer | None = None, span: int | None = None) -> list[Statement]:

@@ -24,6 +24,7 @@ from .copies.pairs import stays_inside
 from .copies.tma import ALIGNMENT, SHARED_ALIGNMENT
 from .transfers import Transfer, plain
 
+_BEGINS = f"the engine's first coordinate is a multiple of {ALIGNMENT} B"
 PATTERN = 8  # rows after which the swizzle of shared addresses repeats
 
 
@@ -62,6 +63,7 @@ class TensorTransfer(Transfer):
         OnBarrier.impls(self, facts, target, warps)
         tensor, tile = self.src.buffer, self.dst.buffer
         self._described(facts)
+        self._begun(facts)
         self._placed(facts)
         zeros = None if self.fill == "nan" or stays_inside(self.src, facts) else root(tensor)
         made = Impl(
@@ -69,6 +71,16 @@ class TensorTransfer(Transfer):
             bytes=self.bytes, zeros=zeros,
         )  # fmt: skip
         return Choice((made,))
+
+    def _begun(self, facts: Facts) -> None:
+        """Refuses a box that surely begins inside of 16 bytes of a row; where only the run tells, it is the kernel's
+        affair."""
+        first, item = facts.simplify(as_expr(self.src.starts[-1])), self.src.buffer.dtype.bytes
+        if isinstance(first, Const) and first.value * item % ALIGNMENT:
+            raise self.mistake(
+                f"the box begins at byte {first.value * item} of a row of `{root(self.src.buffer).name}`", _BEGINS,
+                "begin at one, or use T.copy",
+            )  # fmt: skip
 
     def _placed(self, facts: Facts) -> None:
         """Refuses a place that the engine does not write to. Swizzled rows would land elsewhere if it were one, so
@@ -133,6 +145,12 @@ class TensorTransfer(Transfer):
 
     def inside(self, env: Any) -> None:
         tile, name = self.dst.buffer, root(self.dst.buffer).name
+        first = env.scalar(as_expr(self.src.starts[-1])) * tile.dtype.bytes
+        self.fault(
+            env, np.asarray(first) % ALIGNMENT != 0,
+            f"the box begins inside of {ALIGNMENT} B of a row of `{root(self.src.buffer).name}`", _BEGINS,
+            "begin at one, or use T.copy",
+        )  # fmt: skip
         self.fault(
             env, env.scalar(self.at) % self.unit != 0, f"its place in `{name}` is between two that a box starts at",
             f"a box is written from a multiple of {self.unit * tile.dtype.bytes} B on", "begin at one",

@@ -84,6 +84,8 @@ def _refusal(far: Region, near: Region, facts: Facts, parts: bool = False) -> st
             pitch = extent(stride)
             shown = f"{pitch * item} B" if isinstance(pitch, int) else "known only at run time"
             return f"row pitch of `{far.buffer.name}` is {shown}, not surely a multiple of 16 B"
+    if not facts.divides(max(1, ALIGNMENT // item), as_expr(far.starts[-1])):
+        return f"the box may begin elsewhere than at a multiple of {ALIGNMENT} B of a row of `{far.buffer.name}`"
     inner = extent(near.extents[-1]) * item
     if walked(far) and walked(far)[-1] != far.buffer.rank - 1:
         return "the last dimension of the tensor is not walked"

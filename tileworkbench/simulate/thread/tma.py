@@ -86,6 +86,16 @@ def _aligned(w: Warp, base: int, multiple: int, buffer: Buffer) -> None:
         )
 
 
+def _begins(w: Warp, box: Box, coords: list[int]) -> None:
+    """The instruction is illegal on a box that begins inside of 16 bytes of a row."""
+    byte = coords[0] * box.item
+    if byte % ALIGNMENT:
+        raise fault(
+            w, "alignment", f"a box begins at byte {byte} of a row of {box.recipe.tensor.name}",
+            rule=f"the first coordinate of a box is a multiple of {ALIGNMENT} bytes",
+        )  # fmt: skip
+
+
 # --- loads ------------------------------------------------------------------------------------------------------------
 def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
     """TmaLoad by a thread: a whole box lands at once and counts its full bytes, also where it is clipped."""
@@ -109,6 +119,7 @@ def tma_load(p: Program, s: TmaLoad) -> Callable[[Warp], None]:
         box, at, bar = _box(w, s.map), coords(w), find(w)
         space, base = where(w, lanes)
         _aligned(w, int(base[0]), 128, s.dst.buffer)
+        _begins(w, box, at)
         far = w.block.tensor(recipe.tensor)
         near, inside, source = box.place(int(base[0])), box.inside(at), box.source(at)
         check_inside(far, source[inside], box.item, s.map)
@@ -188,6 +199,7 @@ def tma_store(p: Program, s: TmaStore) -> Callable[[Warp], None]:
         box, at = _box(w, s.map), coords(w)
         space, base = where(w, lanes)
         _aligned(w, int(base[0]), 128, s.src.buffer)
+        _begins(w, box, at)
         far = w.block.tensor(recipe.tensor)
         near, inside, target = box.place(int(base[0])), box.inside(at), box.source(at)
         check_inside(far, target[inside], box.item, s.map)
