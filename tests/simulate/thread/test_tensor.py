@@ -45,7 +45,7 @@ def loaded(full, *loads, size):
 
 
 @pytest.mark.parametrize("fill", ["zero", "nan"])
-@pytest.mark.parametrize("corner", [(0, 0), (-3, 4), (40, 29)])
+@pytest.mark.parametrize("corner", [(0, 0), (-8, 4), (40, 29)])
 def test_boxes_outside_the_tensor(fill, corner):
     rows, columns = 33, 48
     x, full = tensor("x", (rows, columns)), bars("full", 1)
@@ -65,6 +65,21 @@ def test_boxes_outside_the_tensor(fill, corner):
         got = np.zeros((8, 16), np.float16)
         run(k, (a, got), schedule=schedule)
         assert np.array_equal(got, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("first", [-3, 4, 7])
+def test_boxes_begin_at_16_bytes_of_a_row(first):
+    """On a card the instruction is illegal elsewhere, for loads and stores."""
+    x, full, s, r = tensor("x", (32, 48)), bars("full", 1), shared("s", 8 * 16), regs("r", 1, "float16")
+    m = TmaMap("x_map", x, (48, 32), (96,), (16, 8), 0)
+    load = TmaLoad(addr(s), "x_map", (const(first), const(0)), bar(full), 256)
+    loads = kernel((x,), loaded(full, load, size=256), 128, (s, r, full), maps=(m,))
+    fill = [put(r, 0, TX.astype("float16")), StoreMem(addr(s, TX), reg(r)), Fence("proxy_async"), Sync("block")]
+    out = (TmaStore("x_map", (const(first), const(0)), addr(s)), CommitGroup("bulk"), WaitGroup("bulk", 0))
+    stores = kernel((x,), [*fill, Elect("block", out)], 128, (s, r), maps=(m,))
+    for k in (loads, stores):
+        with pytest.raises(SimulationError, match=f"a box begins at byte {2 * first} of a row of x"):
+            run(k, (np.zeros((32, 48), np.float16),))
 
 
 def test_store_drops_what_is_outside_and_reduces():

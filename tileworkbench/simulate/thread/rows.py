@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir import instr as i
-from . import copies, groups, lanes, loadstore, matrices, sparse, tensor, tma, waits, wgmma
+from . import bulk, copies, groups, lanes, loadstore, matrices, sparse, tensor, tma, waits, wgmma
 from .flow import FLOW, PLAIN, POINT
 from .program import Maker
 
@@ -22,8 +22,8 @@ ROWS: dict[type, tuple[int, Maker]] = {
     i.WgmmaFence: (PLAIN, wgmma.wgmma_fence),
     i.TmaLoad: (POINT, tma.tma_load),
     i.TmaStore: (POINT, tma.tma_store),
-    i.BulkLoad: (POINT, tma.bulk_load),
-    i.BulkStore: (POINT, tma.bulk_store),
+    i.BulkLoad: (POINT, bulk.bulk_load),
+    i.BulkStore: (POINT, bulk.bulk_store),
     i.CopyAsync: (POINT, copies.copy_async),
     i.CopyAsyncArrive: (POINT, copies.copy_async_arrive),
     i.LdsDirect: (POINT, copies.lds_direct),
