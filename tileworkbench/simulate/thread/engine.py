@@ -52,6 +52,7 @@ def askers(w: Warp, s: TmaLoad | BulkLoad) -> Iterator[Any]:
 
 
 def integers(p: Program, exprs: tuple[Any, ...], what: str) -> Callable[[Warp], list[int]]:
+    """The values of expressions that the lanes that ask agree on."""
     values = [p.scope.value(e) for e in exprs]
 
     def read(w: Warp) -> list[int]:
@@ -63,6 +64,7 @@ def integers(p: Program, exprs: tuple[Any, ...], what: str) -> Callable[[Warp], 
 
 
 def aligned(w: Warp, base: int, multiple: int, buffer: Buffer) -> None:
+    """A fault where a transfer's first byte is no multiple of what the engine asks for."""
     if base % multiple:
         where = "" if buffer.space == "global" else "shared "
         raise fault(
