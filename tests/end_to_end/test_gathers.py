@@ -279,3 +279,62 @@ def test_a_gathers_missing_wait_is_found(target: str) -> None:
             for schedule in ("latest", "random"):
                 out = np.zeros((64, TRIPS * BN), np.float32)
                 thread.run(broken, [b, index, a, out], schedule=schedule, target=Target.of(target), outputs=[3])
+
+
+@pytest.mark.parametrize("stages", (0, 1, 2, 3))
+@pytest.mark.parametrize("written", ("before", "after"))
+@pytest.mark.parametrize("rows", (True, False))
+def test_where_a_copy_reads_is_told_by_a_tile_that_changes(rows: bool, written: str, stages: int) -> None:
+    """The tile of numbers is read when a copy is issued: by every thread, or by the one that asks the engine."""
+    last = 64 if rows else 48
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 32), "float32"), N: T.Tensor((16,), "int32"), B: T.Tensor((5, 16, 32), "float32")):
+        with T.Kernel(1, threads=128):
+            n = T.alloc_shared((16,), "int32")
+            s = T.alloc_shared((16, 32), "float32")
+            T.copy(N, n)
+            for k in T.Pipelined(5, num_stages=stages):
+                if written == "before":
+                    for i in T.Parallel(16):
+                        n[i] = (n[i] * 5 + k) % last
+                if rows:
+                    for i, j in T.Parallel(16, 32):
+                        s[i, j] = A[n[i], j]
+                else:
+                    T.copy(A[n[3], 0], s)
+                if written == "after":
+                    for i in T.Parallel(16):
+                        n[i] = (n[i] * 5 + k) % last
+                for i, j in T.Parallel(16, 32):
+                    B[k, i, j] = s[15 - i, j] + 1
+
+    a, first = integers(31, (64, 32)), np.arange(16, dtype=np.int32) * 3
+    n, want = first.copy(), []
+    for k in range(5):
+        n = (n * 5 + k) % last if written == "before" else n
+        want.append((a[n] if rows else a[n[3] : n[3] + 16])[::-1] + 1)
+        n = (n * 5 + k) % last if written == "after" else n
+    everywhere(kernel, [a, first], np.stack(want))
+
+
+def test_what_a_gather_reads_besides_its_rows_is_ordered_too() -> None:
+    """Fuzzer's seed 4006563: the tile that the loop also reads is changed in place in the same trip."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((100,), "int32"), B: T.Tensor((100,), "int32"), C: T.Tensor((2, 16), "int32")):
+        with T.Kernel(1, threads=192):
+            s = T.alloc_shared((100,), "int32")
+            t = T.alloc_shared((1, 16), "int32")
+            T.copy(A, s)
+            for k in T.Pipelined(2, num_stages=2):
+                for i, j in T.Parallel(1, 16):
+                    first = s[1]
+                    t[i, j] = A[j]
+                T.cumsum(s, s, dim=0)
+                for i, j in T.Parallel(1, 16):
+                    C[k, j] = t[i, j]
+            T.copy(s, B)
+
+    a = integers(32, (100,), "int32")
+    everywhere(kernel, [a], [np.cumsum(np.cumsum(a)), np.stack([a[:16], a[:16]])])

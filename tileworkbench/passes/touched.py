@@ -51,12 +51,12 @@ def touched(s: Stmt, role: Role, fills: bool = True) -> list[tuple[Buffer, bool,
     if isinstance(s, (Issue, Complete)):
         # A copy staged in registers touches its shared tile when it completes; every other op when it is issued.
         if bool(s.impl.detail.get("staged")) is isinstance(s, Issue):
-            return []
+            return _asked(s)
         if s.impl.completion == "bytes" or s.impl.detail.get("ring"):
-            return []  # its channel's Acquire and Wait answer for the tile
+            return _asked(s)  # its channel's Acquire and Wait answer for the tile
         if engine_fills(s):  # the kernel waits for it on its own barrier, but nobody may still use the tile
             filled = [a.buffer for a in s.op.effects() if a.writes and a.buffer.space == "shared"]
-            return [(b, True, "async") for b in filled if fills]
+            return [*_asked(s), *((b, True, "async") for b in filled if fills)]
     proxies = s.impl.proxies if isinstance(s, (Issue, Complete)) else None
     found = []
     for a in accesses(s.op if isinstance(s, Complete) else s):
@@ -65,6 +65,16 @@ def touched(s: Stmt, role: Role, fills: bool = True) -> list[tuple[Buffer, bool,
             found += [(a.buffer, False, proxy)] if a.reads else []
             found += [(a.buffer, True, proxy)] if a.writes else []
     return found
+
+
+def _asked(s: Issue | Complete) -> list[tuple[Buffer, bool, str]]:
+    """The tiles that say where a copy's elements come from: they are read when it is issued, whatever becomes of those
+    that it fills."""
+    if isinstance(s, Complete):
+        return []
+    filled = {a.buffer for a in s.op.effects() if a.writes}
+    read = (a.buffer for a in accesses(s.op) if a.reads and a.buffer.space == "shared")
+    return [(b, False, "generic") for b in dict.fromkeys(read) if b not in filled]
 
 
 def engine_fills(s: Stmt) -> bool:
