@@ -13,7 +13,7 @@ from .builder import require
 from .elements import index_to_coordinates
 from .faults import fault, shown
 from .launch import get_thread_binding
-from .matrixdescriptors import known
+from .matrixinstr import known
 from .pointers import Pointer
 
 SIDE, LANES = 16, 32

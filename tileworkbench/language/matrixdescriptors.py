@@ -7,14 +7,14 @@ from typing import Any
 
 from ..errors import TargetError
 from ..ir.dtype import INT32
-from ..ir.expr import Buffer, Const, Expr, Load, Var, as_expr, binary
-from ..ir.node import walk
-from ..ir.stmt import ZERO, Alloc, Let, Store
+from ..ir.expr import Buffer, Const, Load, as_expr, binary
+from ..ir.stmt import ZERO, Alloc, Store
 from ..ops.descriptor_product import UNIT, Described
 from .builder import Builder, Frame, require
 from .dtypes import as_dtype
 from .faults import fault, shown
-from .pointers import Pointer
+from .matrixinstr import known
+from .pointers import Pointer, read_once
 
 SPANS = {0: 0, 1: 128, 2: 64, 3: 32}  # bytes of the swizzle by the descriptor's layout type
 
@@ -109,7 +109,7 @@ def initialize_wgmma_descriptor(
             "on the way out of it, it could say either",
             "T.alloc_wgmma_desc another one inside",
         )
-    indices = tuple(_once(builder, i) for i in start_address.indices)
+    indices = tuple(read_once(builder, i) for i in start_address.indices)
     made.start = Pointer(start_address.buffer, indices, "r")
     made.frame, made.fields = builder.frames[-1], (SPANS[mode], leading * UNIT, stride * UNIT)
     builder.emit(Store(made.moved, (ZERO,), ZERO, loc=builder.here))
@@ -127,25 +127,7 @@ def increase_descriptor_offset(descriptor: Any, offset: Any) -> None:
     builder.emit(Store(made.moved, (ZERO,), moved, loc=builder.here))
 
 
-def _once(builder: Builder, e: Expr) -> Expr:
-    """What is read from memory is read now, not where the descriptor is used."""
-    if not any(isinstance(n, Load) for n in walk(e)):
-        return e
-    var = Var(builder.unique("start"), e.dtype, loc=builder.here)
-    builder.emit(Let(var, e, loc=builder.here))
-    return var
-
-
 def _descriptor(given: Any, what: str) -> MatrixDescriptor:
     if not isinstance(given, MatrixDescriptor):
         raise fault(f"{what}: {shown(given)} is no descriptor", "it is what T.alloc_wgmma_desc made", "allocate one")
     return given
-
-
-def known(value: Any, name: str, what: str) -> int:
-    """A number that the kernel's text says."""
-    if isinstance(value, Const):
-        value = value.value
-    if isinstance(value, Expr) or not hasattr(value, "__index__"):
-        raise fault(f"{what}: {name} is known only at run time", "it is a constant", "use a Python value")
-    return int(value.__index__())

@@ -33,7 +33,7 @@ def ptx_ldmatrix(trans: Any, num: Any, src_ptr: Any, dst_ptr: Any) -> None:
         if not isinstance(value, Pointer) or value.buffer.space not in (space, "fragment"):
             rule = f"it is T.access_ptr(...) of an element in {space} memory"
             raise fault(f"T.ptx_ldmatrix: {word} is no such pointer", rule, f"T.access_ptr({word[:3]}[i])")
-    count, transposed = _known(num, "num"), bool(_known(trans, "trans"))
+    count, transposed = known(num, "num"), bool(known(trans, "trans"))
     if count not in (1, 2, 4):
         raise fault(f"T.ptx_ldmatrix: num={count}", "it moves 1, 2 or 4 matrices", "num=4")
     source, target = src_ptr.buffer, dst_ptr.buffer
@@ -86,7 +86,7 @@ def ptx_mma_sp(
 def _plain(what: str, a_layout: Any, b_layout: Any, saturate: Any, operator: Any) -> None:
     if (a_layout, b_layout) != ("row", "col"):
         raise fault(f"{what}: layouts {a_layout}, {b_layout}", "A is row, B is col", 'use "row" and "col"')
-    if bool(_known(saturate, "saturate")) or operator is not None:
+    if bool(known(saturate, "saturate")) or operator is not None:
         raise fault(f"{what}: saturate or operator", "products are added as they are", "leave both out")
 
 
@@ -101,9 +101,9 @@ def instruction(shape: str, a: str, b: str, c: str, sparse: bool = False) -> Ato
     for row in rows:
         if found and row.shape == tuple(map(int, found.groups())):
             return row
-    known = ", ".join(f"m{x.m}n{x.n}k{x.k}" for x in rows) or "none"
+    listed = ", ".join(f"m{x.m}n{x.n}k{x.k}" for x in rows) or "none"
     found_text = f"T.ptx_mma{'_sp' if sparse else ''} {shape} of {a} and {b} into {c}"
-    raise ShapeError(found_text, rule=f"instructions for these types: {known}", fix="use one of them")
+    raise ShapeError(found_text, rule=f"instructions for these types: {listed}", fix="use one of them")
 
 
 def operands(what: str, atom: Atom, *given: tuple[Any, Any]) -> tuple[Region, ...]:
@@ -141,26 +141,25 @@ def metadata_run(given: Any, index: Any) -> Region:
     return Region(array, (as_expr(index),), (REGISTER_BITS // array.dtype.bits,), loc=here)
 
 
-def selector_of(given: Any, atom: Atom) -> int:
+def selector_of(given: Any, atom: Atom, what: str = "T.ptx_mma_sp") -> int:
     """A sparsity selector that the instruction takes; LanguageError for any other."""
-    value, fields = _known(given, "sparse_selector"), atom.metadata
+    value, fields = known(given, "sparse_selector"), atom.metadata
     count = 1 if fields is None else selectors(fields)
     if 0 <= value < count:
         return value
     lanes = {1: "all lanes give the metadata of", 2: "two lanes of each four give the metadata of",
              4: "one lane of each four gives the metadata of"}[count]  # fmt: skip
     raise fault(
-        f"T.ptx_mma_sp: sparse_selector={value}",
+        f"{what}: sparse_selector={value}",
         f"{lanes} m{atom.m}n{atom.n}k{atom.k} of {atom.a_dtype}: it is {', '.join(map(str, range(count)))}",
         "give the lanes that hold the metadata",
     )
 
 
-def _known(value: Any, name: str) -> int:
+def known(value: Any, name: str, what: str = "a matrix instruction") -> int:
+    """A number that the kernel's text says; LanguageError for one that only the run tells."""
     if isinstance(value, Const):
         value = value.value
     if isinstance(value, Expr) or not hasattr(value, "__index__"):
-        raise fault(
-            f"`{name}` of a matrix instruction is known only at run time", "it is a constant", "use a Python value"
-        )
+        raise fault(f"`{name}` of {what} is known only at run time", "it is a constant", "use a Python value")
     return int(value.__index__())

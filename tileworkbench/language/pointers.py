@@ -83,7 +83,7 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
     return Pointer(data, tuple(as_expr(p) for p in places), mode, as_expr(offset))
 
 
-def _held(builder: Builder, e: Expr) -> Expr:
+def read_once(builder: Builder, e: Expr) -> Expr:
     """What is read from memory is read once, not for every element."""
     if not any(isinstance(n, Load) for n in walk(e)):
         return e
@@ -109,10 +109,10 @@ def ptx_cp_async(dst_ptr: Any, src_ptr: Any, num_elems: Any, predicate: Any = No
             fix="use T.copy, which converts",
         )
     loc = builder.here
-    src, dst = (replace(p, indices=tuple(_held(builder, i) for i in p.indices)) for p in (src_ptr, dst_ptr))
+    src, dst = (replace(p, indices=tuple(read_once(builder, i) for i in p.indices)) for p in (src_ptr, dst_ptr))
     lane = Var(builder.unique("lane"), loc=loc)
     moved: Expr = Load(src.buffer, src.element(lane), loc=loc)
     if predicate is not None:
-        moved = select(_held(builder, truth(predicate)), moved, as_expr(0, dst.buffer.dtype))
+        moved = select(read_once(builder, truth(predicate)), moved, as_expr(0, dst.buffer.dtype))
     body = (Store(dst.buffer, dst.element(lane), moved, loc=loc),)
     builder.emit(For(lane, ZERO, as_expr(num_elems), ONE, body, "vector", (("cp_async", True),), loc=loc))

@@ -10,16 +10,15 @@ from ..ir.expr import Buffer, as_expr, logical_not, truth
 from ..ir.kernel import Kernel
 from ..ir.node import walk
 from ..layout import SharedLayout
-from ..layout.atoms import BITS, FIELD_BITS, Atom
-from ..layout.mma_sp import selectors
-from ..layout.wgmma import wgmma_a_fragment, wgmma_atoms, wgmma_metadata_fragment, wgmma_sp_atom
+from ..layout.atoms import Atom
+from ..layout.wgmma import wgmma_a_fragment, wgmma_atoms, wgmma_sp_atom
 from ..ops.descriptor_product import Described, DescriptorProduct, Held
 from ..ops.gemm.sparse import METADATA
 from ..ops.matrix_element import REGISTER_BITS
 from .builder import require
 from .faults import fault, shown
-from .matrixdescriptors import MatrixDescriptor, known
-from .matrixinstr import TYPES
+from .matrixdescriptors import MatrixDescriptor
+from .matrixinstr import TYPES, known, selector_of
 
 Operand = TypeVar("Operand", Held, Described)
 
@@ -117,18 +116,8 @@ def _metadata(buffer: Any, start: Any, selector: Any, atom: Atom, what: str) -> 
             f"{what}: the metadata `{array.name}` is {array.dtype}", rule=f"it is {', '.join(METADATA)}",
             fix='T.alloc_local((n,), "int32")',
         )  # fmt: skip
-    value, count = (
-        known(selector, "sparse_selector", what),
-        selectors(wgmma_metadata_fragment(BITS[atom.a_dtype], FIELD_BITS)),
-    )
-    if not 0 <= value < count:
-        lanes = "all lanes give" if count == 1 else "two lanes of each four give"
-        raise fault(
-            f"{what}: sparse_selector={value}",
-            f"{lanes} the metadata of {atom.a_dtype}: it is {' or '.join(map(str, range(count)))}",
-            "give the lanes that hold the metadata",
-        )
-    return Held(array, as_expr(start), REGISTER_BITS // array.dtype.bits, loc=require(what).here), value
+    made = Held(array, as_expr(start), REGISTER_BITS // array.dtype.bits, loc=require(what).here)
+    return made, selector_of(selector, atom, what)
 
 
 def instruction(what: str, prefix: str, a: str, b: str, c: str, sparse: bool = False) -> Atom:

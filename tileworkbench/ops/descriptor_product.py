@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import LanguageError, TargetError
-from ..ir.expr import Buffer, Expr, Load, const
+from ..ir.expr import Buffer, Expr, Load
 from ..ir.instr import Addr, Desc, Reg, Wgmma
 from ..ir.node import Node, node
 from ..ir.op import Access, ElementStmt
@@ -33,10 +33,6 @@ class Described(Node):
     leading: int
     stride: int
     major: str
-
-    def place(self) -> Desc:
-        """The descriptor without its start: what says where elements lie after it."""
-        return Desc(Addr(self.tile, const(0)), self.swizzle, self.leading, self.stride, self.major)
 
 
 @node
