@@ -16,11 +16,10 @@ from ...layout.fragment import Fragment
 from ...layout.mma_sp import gives
 from ...layout.wgmma import wgmma_a_fragment, wgmma_metadata_fragment
 from ...ops.descriptor_product import UNIT, Described, DescriptorProduct, Held
-from ...ops.gemm.sparse import expand
 from . import rounding
 from .access import load
 from .affine import Affine
-from .matrix_element import cut
+from .matrix_element import cut, dense_rows, meaningless
 from .state import State
 from .taint import never_written, undefined_of
 from .write import store
@@ -190,25 +189,14 @@ def _filled(s: DescriptorProduct, stored: Values, meta: Held, program: Program) 
     bits = BITS[s.atom.a_dtype]
     part = wgmma_metadata_fragment(bits, FIELD_BITS)
     giving = np.tile(gives(part, s.selector), GROUP // 32)
-    table, shifts = part.table()[giving], np.arange(0, meta.buffer.dtype.bits, FIELD_BITS)
     registers = _registers(meta, program, giving)
 
     def read(st: State) -> np.ndarray:
-        held, words = stored(st), registers(st)[..., giving, :]
-        fields = (words[..., None].astype(np.int64) >> shifts & 15).reshape(*words.shape[:-1], -1)
-        rows = np.zeros((*fields.shape[:-2], *part.shape), np.int64)
-        rows[..., table[..., 0], table[..., 1]] = fields
-        lead = np.broadcast_shapes(held.shape[:-2], rows.shape[:-2])
-        held, rows = np.broadcast_to(held, (*lead, *held.shape[-2:])), np.broadcast_to(rows, (*lead, *part.shape))
-        dense, wrong = expand(held, rows, FIELD_BITS, bits)
-        if np.logical_and(wrong.any(axis=(-1, -2)), _active(st)).any():
-            raise SimulationError(
-                f"a sparse warpgroup product: the metadata `{meta.buffer.name}` places two elements at once",
-                rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
-                fix="make A and its metadata by one compression, and give the lanes that hold it as sparse_selector",
-                loc=s.loc,
-            )
-        return np.asarray(dense)
+        words = registers(st)[..., giving, :]
+        dense, wrong = dense_rows(stored(st), words, meta.buffer.dtype.bits, part, giving, bits)
+        if np.logical_and(wrong, _active(st)).any():
+            raise meaningless("a sparse warpgroup product", meta.buffer.name, s.loc)
+        return dense
 
     return read
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InternalError, SimulationError
+from ...errors import InternalError, Loc, SimulationError
 from ...ir.dtype import DTYPES, DType
 from ...ir.stmt import Region
 from ...layout.atoms import BITS, FIELD_BITS
@@ -57,27 +57,41 @@ def _filled(s: MatrixProduct, meta: Region, depth: int, program: Program) -> Cal
     if part is None:
         raise InternalError(f"{s.atom.instruction} takes no metadata", loc=s.loc)
     giving = gives(part, s.selector)
-    table, bits = part.table()[giving], meta.buffer.dtype.bits
-    shifts = np.arange(0, bits, FIELD_BITS)
+    bits = meta.buffer.dtype.bits
 
     def run(st: State, held: np.ndarray) -> np.ndarray:
         words = _held(st, meta, at, "a matrix product's metadata", giving)[..., giving, :]
-        fields = (words[..., None].astype(np.int64) >> shifts & 15).reshape(*words.shape[:-1], -1)
-        rows = np.zeros((*fields.shape[:-2], *part.shape), np.int64)
-        rows[..., table[..., 0], table[..., 1]] = fields
-        lead = np.broadcast_shapes(held.shape[:-2], rows.shape[:-2])
-        held, rows = np.broadcast_to(held, (*lead, *held.shape[-2:])), np.broadcast_to(rows, (*lead, *part.shape))
-        dense, wrong = expand(held, rows, FIELD_BITS, BITS[s.atom.a_dtype])
-        if np.logical_and(wrong.any(axis=(-1, -2)), _active(st)).any():
-            raise SimulationError(
-                f"{s.called}: the metadata `{meta.buffer.name}` places two elements at once",
-                rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
-                fix="make A and its metadata by one compression, and give the lanes that hold it as sparse_selector",
-                loc=s.loc,
-            )
+        dense, wrong = dense_rows(held, words, bits, part, giving, BITS[s.atom.a_dtype])
+        if np.logical_and(wrong, _active(st)).any():
+            raise meaningless(s.called, meta.buffer.name, s.loc)
         return dense
 
     return run
+
+
+def dense_rows(
+    held: np.ndarray, words: np.ndarray, bits: int, part: Fragment, giving: np.ndarray, item_bits: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of (…, rows, held elements) of `item_bits` with zeros between, and where some field of an instruction
+    has no meaning (…). `words`, of `bits` each, are those of the lanes that are `giving`; `part` says whose fields."""
+    table, shifts = part.table()[giving], np.arange(0, bits, FIELD_BITS)
+    fields = (words[..., None].astype(np.int64) >> shifts & 15).reshape(*words.shape[:-1], -1)
+    rows = np.zeros((*fields.shape[:-2], *part.shape), np.int64)
+    rows[..., table[..., 0], table[..., 1]] = fields
+    lead = np.broadcast_shapes(held.shape[:-2], rows.shape[:-2])
+    held, rows = np.broadcast_to(held, (*lead, *held.shape[-2:])), np.broadcast_to(rows, (*lead, *part.shape))
+    dense, wrong = expand(held, rows, FIELD_BITS, item_bits)
+    return np.asarray(dense), np.asarray(wrong.any(axis=(-1, -2)))
+
+
+def meaningless(what: str, name: str, loc: Loc | None) -> SimulationError:
+    """The error for metadata whose fields name no two places."""
+    return SimulationError(
+        f"{what}: the metadata `{name}` places two elements at once",
+        rule="a field holds two rising 2-bit indices (for 32-bit elements it is 0b0100 or 0b1110)",
+        fix="make A and its metadata by one compression, and give the lanes that hold it as sparse_selector",
+        loc=loc,
+    )
 
 
 def _active(st: State) -> Any:
